@@ -1,0 +1,160 @@
+"""Objectives: which edges of a drawn path are trained, with which weights.
+
+draw(...) returns a path and weights (B, N): the loss is −mean over rows of Σ_i weights · log p(x_i | …).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from anygiven.lattice.protocols import Canonical, Protocol, RandomOrder
+from anygiven.lattice.question import EVIDENCE, Path, random_integers, random_subset, ranks
+from anygiven.lattice.workloads import Joint, Workload
+
+
+class Objective(ABC):
+    """Draws what a batch trains on."""
+
+    @abstractmethod
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        """A path and the weights (B, N) of its edges."""
+
+
+@dataclass(frozen=True)
+class WholePath(Objective):
+    """Algorithm 1 of MAC (Eq. 5): every edge of the path of a drawn question, each with weight one."""
+
+    workload: Workload
+    protocol: Protocol = field(default_factory=Canonical)
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        path = self.protocol.path(self.workload.draw(is_present, generator), generator)
+        return path, path.is_query.float()
+
+
+@dataclass(frozen=True)
+class Glimpse(Objective):
+    """One look from a prefix of the path of a drawn question: MAC's Eq. 7.
+
+    All present variables outside the prefix are asked at once, and the loss is their mean (1/(N−|e|)).
+    Each question counts as often as M draws it ("appendix": M(e)/|e| an edge), or each edge once
+    (edges=True: Eq. 5–6, M(e) an edge). With cardinality=True a prefix e is reweighted by 1+|e|.
+    """
+
+    workload: Workload
+    protocol: Protocol = field(default_factory=Canonical)
+    edges: bool = False
+    cardinality: bool = True
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        drawn = self._exact_prefix(is_present, generator)
+        prefix, weight = drawn if drawn is not None else self._weighted_prefix(is_present, generator)
+        return _mean_of_the_unknown(prefix, is_present, weight)
+
+    def _exact_prefix(self, is_present: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
+        """Draw (|query|, prefix length) from its exact table, then the subset: no importance weights."""
+        n = is_present.sum(dim=1)
+        if self.workload.query_sizes(1) is None:
+            return None
+        size, length = torch.zeros_like(n), torch.zeros_like(n)
+        for count in n.unique().tolist():
+            rows = n == count
+            table = prefix_table(self.workload, count, self.edges, self.cardinality)
+            cell = torch.searchsorted(table, torch.rand(int(rows.sum()), generator=generator, dtype=torch.float64))
+            cell = cell.clamp(max=len(table) - 1)
+            size[rows], length[rows] = cell // (count + 1), cell % (count + 1)
+        query = random_subset(is_present, size, generator)
+        order = ranks(self.protocol.priority(is_present.shape, generator), query)
+        return query & (order < length[:, None]), torch.ones(len(n))
+
+    def _weighted_prefix(self, is_present: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Any workload: the question is drawn from M, the prefix from its law, and what the law asks of the
+        question itself becomes a weight of the loss, so that every expectation is exact."""
+        path = self.protocol.path(self.workload.draw(is_present, generator), generator)
+        size = path.is_query.sum(dim=1)
+        evidence = path.is_evidence.sum(dim=1)
+        length = self._prefix_lengths(size, evidence, generator)
+        prefix = path.is_evidence | (path.is_query & (path.step < length[:, None]))
+        weight = size.double() if self.edges else torch.ones(len(size), dtype=torch.float64)
+        if self.cardinality:
+            weight = weight * (1 + evidence + (size - 1).clamp(min=0) / 2)  # the mean of 1+|e| over prefixes
+        return prefix, weight.float()
+
+    def _prefix_lengths(self, size: Tensor, evidence: Tensor, generator: torch.Generator) -> Tensor:
+        """Prefix length in [0, |query|): uniform, or in proportion to 1 + |evidence| + length."""
+        if not self.cardinality:
+            return random_integers(torch.zeros_like(size), size - 1, generator)
+        # Inverse of the running sum of (1+evidence+l): solve the quadratic, then step to the exact integer.
+        u = torch.rand(size.shape, generator=generator, dtype=torch.float64)
+        a, k = (1 + evidence).double(), size.double()
+        total = a * k + k * (k - 1) / 2
+        length = ((-(2 * a - 1) + ((2 * a - 1) ** 2 + 8 * u * total).sqrt()) / 2).floor()
+        return length.clamp(min=0).minimum((size - 1).clamp(min=0)).long()
+
+
+@lru_cache(maxsize=512)
+def prefix_table(workload: Workload, n: int, edges: bool, cardinality: bool) -> Tensor:
+    """((n+1)²,) running sum of the law of (|query|, prefix length) over n present variables."""
+    sizes = workload.query_sizes(n)
+    assert sizes is not None
+    k = torch.arange(n + 1, dtype=torch.float64)[:, None]
+    length = torch.arange(n + 1, dtype=torch.float64)[None, :]
+    law = sizes[:, None] * (length < k)
+    law = law if edges else law / k.clamp(min=1)
+    law = law * (1 + length) if cardinality else law
+    if n == 0 or law.sum() == 0:
+        law = law.clone()
+        law[0, 0] = 1.0
+    return (law / law.sum()).flatten().cumsum(0)
+
+
+@dataclass(frozen=True)
+class Blend(Objective):
+    """A share of the rows from each objective."""
+
+    parts: tuple[Objective, ...]
+    weights: tuple[float, ...]
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        which = torch.multinomial(torch.tensor(self.weights), len(is_present), replacement=True, generator=generator)
+        step = torch.empty(is_present.shape, dtype=torch.int64)
+        weights = torch.empty(is_present.shape)
+        for k, part in enumerate(self.parts):
+            path, weight = part.draw(is_present[which == k], generator)
+            step[which == k], weights[which == k] = path.step, weight
+        return Path(step), weights
+
+
+def _mean_of_the_unknown(prefix: Tensor, is_present: Tensor, weight: Tensor) -> tuple[Path, Tensor]:
+    """A look from the prefix at every other present variable; weights sum to `weight` (B,) in each row."""
+    asked = is_present & ~prefix
+    path = Path.look(prefix, asked)
+    share = weight / asked.sum(dim=1).clamp(min=1)
+    return path, asked * share[:, None]
+
+
+@dataclass(frozen=True)
+class Looks(Objective):
+    """A random prefix of a question's path is revealed and all that is still asked is trained at once,
+    weighted |query| / |still asked|, so that on average every edge of the path counts once.
+
+    With the joint question and random orders this is ARDM's bound (Eq. 4 of MAC, Eq. 10 of SFARM).
+    """
+
+    workload: Workload = field(default_factory=Joint)
+    protocol: Protocol = field(default_factory=RandomOrder)
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        path = self.protocol.path(self.workload.draw(is_present, generator), generator)
+        size = path.is_query.sum(dim=1)
+        length = random_integers(torch.zeros_like(size), size - 1, generator)
+        revealed = path.is_query & (path.step < length[:, None])
+        asked = path.is_query & ~revealed
+        step = torch.where(revealed, EVIDENCE, path.step)
+        share = size / asked.sum(dim=1).clamp(min=1)
+        return Path(torch.where(asked, 0, step)), asked * share[:, None]

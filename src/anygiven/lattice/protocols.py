@@ -1,0 +1,93 @@
+"""Protocols: in which order a question's variables are revealed (MAC's decomposition protocol).
+
+To add one, write a class here: the CLI, the docs and the contract tests find it by itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question, ranks
+
+
+class Protocol(ABC):
+    """Question → Path."""
+
+    is_random = False
+
+    @abstractmethod
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        """(B, N) lower is revealed earlier; no ties within a row."""
+
+    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        """Query variables one at a time by ascending priority."""
+        order = ranks(self.priority(question.is_query.shape, generator), question.is_query)
+        step = torch.where(question.is_query, order, NEVER)
+        return Path(torch.where(question.is_evidence, EVIDENCE, step))
+
+
+@dataclass(frozen=True)
+class Canonical(Protocol):
+    """w-MAC: one order for every question; the greatest element is removed first, so revealed last.
+
+    `order` lists the variables from first to last revealed; by default their natural order.
+    """
+
+    order: tuple[int, ...] | None = None
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        n = shape[1]
+        if self.order is None:
+            return torch.arange(n, dtype=torch.float64).expand(shape)
+        if sorted(self.order) != list(range(n)):
+            raise ValueError(f"the order must name each of the {n} variables once")
+        place = torch.empty(n, dtype=torch.float64)
+        place[list(self.order)] = torch.arange(n, dtype=torch.float64)
+        return place.expand(shape)
+
+
+@dataclass(frozen=True)
+class RandomOrder(Protocol):
+    """w-RND: a uniform order for each row."""
+
+    is_random = True
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        return torch.rand(shape, generator=generator, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Strided(Protocol):
+    """0, s, 2s, …, then 1, s+1, …: coarse to fine, every position has one place."""
+
+    stride: int = 2
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        position = torch.arange(shape[1], dtype=torch.float64)
+        return ((position % self.stride) * shape[1] + position // self.stride).expand(shape)
+
+
+@dataclass(frozen=True)
+class Budget(Protocol):
+    """Any protocol in at most `steps` network calls: neighbouring steps are merged into equal groups."""
+
+    protocol: Protocol
+    steps: int
+
+    @property
+    def is_random(self) -> bool:  # type: ignore[override]
+        return self.protocol.is_random
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        return self.protocol.priority(shape, generator)
+
+    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        path = self.protocol.path(question, generator)
+        size = path.is_query.sum(dim=1, keepdim=True)  # (B, 1)
+        budget = size.clamp(max=max(self.steps, 1))
+        merged = path.step * budget // size.clamp(min=1)
+        return Path(torch.where(path.is_query, merged, path.step))

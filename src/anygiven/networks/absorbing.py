@@ -1,0 +1,16 @@
+"""Networks that know one thing: a look from this evidence. To add one, write a subclass in its own file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+
+class AbsorbingNetwork(nn.Module, ABC):
+    """(cells, is_evidence) → features (B, width), or (B, N, width) with features of each variable."""
+
+    width: int
+
+    @abstractmethod
+    def forward(self, cells: Tensor, is_evidence: Tensor) -> Tensor: ...

@@ -1,0 +1,64 @@
+"""The state of a training run on disk, so that a killed run goes on where it was. Never pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from anygiven.errors import OutputError
+
+
+def save_checkpoint(folder: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """One file a checkpoint, written under another name and renamed: the last whole one survives kill -9."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f".state.{os.getpid()}.part"
+        whole = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
+        save_file(whole, temporary, metadata={"facts": json.dumps(facts)})
+        os.replace(temporary, folder / "state.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise OutputError(f"The checkpoint in {folder} could not be written: {error}.") from None
+
+
+def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The last whole checkpoint, or None if there is none that can be used."""
+    path = folder / "state.safetensors"
+    if not path.exists():
+        return None
+    try:
+        from safetensors import safe_open
+
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads(file.metadata()["facts"])
+        return load_file(path), facts
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+        return None
+
+
+def remove_checkpoint(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's state as named tensors."""
+    state = optimizer.state_dict()["state"]
+    return {f"optimizer.{i}.{key}": value for i, parts in state.items() for key, value in parts.items()}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer."):
+            _, i, key = name.split(".", 2)
+            state.setdefault(int(i), {})[key] = tensor
+    whole = optimizer.state_dict()
+    whole["state"] = state
+    optimizer.load_state_dict(whole)

@@ -1,0 +1,240 @@
+"""The training loop, readable top to bottom."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+
+import torch
+from torch import Tensor
+
+from anygiven.lattice import Objective
+from anygiven.lattice.question import Path
+from anygiven.model import AnyOrderModel
+from anygiven.training.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
+from anygiven.training.settings import Settings
+
+TIMED_STEPS = 20  # how many steps are timed before the schedule is fitted to the time allowed
+
+
+@dataclass
+class Progress:
+    """What the loop reports as it goes."""
+
+    step: int
+    max_steps: int
+    train_nats: float
+    valid_nats: float
+    best_nats: float
+
+
+@dataclass
+class Outcome:
+    """What a finished run knows about itself."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    best_nats: float = math.inf
+    best_step: int = 0
+    stopped: str = ""
+    curve: list[tuple[int, float, float]] = field(default_factory=list)  # step, seconds, validation nats
+
+
+@dataclass(frozen=True)
+class Data:
+    """Cells (n, N, 4) and is_present (n, N)."""
+
+    x: Tensor
+    is_present: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def rows(self, index) -> Data:
+        return Data(self.x[index], self.is_present[index])
+
+
+def train(
+    model: AnyOrderModel,
+    data: Data,
+    valid: Data,
+    objective: Objective,
+    settings: Settings,
+    report: Callable[[Progress], None] | None = None,
+    checkpoint: FilePath | None = None,
+    fingerprint: str = "",
+) -> Outcome:
+    """Fit the model in place; it ends with the best averaged weights seen on the validation questions."""
+    return _Run(model, data, valid, objective, settings, checkpoint, fingerprint).go(report)
+
+
+class _Run:
+    """One training run: weights, their running average, the best so far, the optimiser, the clock."""
+
+    def __init__(self, model, data, valid, objective, settings: Settings, checkpoint, fingerprint):
+        self.model, self.data, self.objective, self.settings = model, data, objective, settings
+        self.checkpoint, self.fingerprint = checkpoint, fingerprint
+        self.generator = torch.Generator().manual_seed(settings.seed)
+        self.optimizer = torch.optim.AdamW(_decayed(model, settings.weight_decay), lr=settings.learning_rate)
+        self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
+        self.best = {name: p.clone() for name, p in self.average.items()}
+        self.questions = _validation_questions(valid, objective, settings.seed)
+        self.outcome, self.step, self.spent = Outcome(), 0, 0.0
+        self.train_nats, self.stale = math.nan, 0
+
+    def go(self, report: Callable[[Progress], None] | None) -> Outcome:
+        self._resume()
+        started, saved = time.monotonic() - self.spent, time.monotonic()
+        if self.step == 0:
+            self._evaluate(0.0)
+        timed_from, timed_step = time.monotonic(), self.step
+        while self.step < self.settings.max_steps and not self.outcome.stopped:
+            self._train_step()
+            self.spent = time.monotonic() - started
+            if self.step == timed_step + TIMED_STEPS:
+                self._fit_schedule((time.monotonic() - timed_from) / TIMED_STEPS)
+            if self.step % self._evaluate_every() == 0 or self.step == self.settings.max_steps:
+                self._evaluate(self.spent)
+                if report:
+                    report(self._progress())
+            if self.checkpoint and time.monotonic() - saved > self.settings.checkpoint_seconds:
+                self._save()
+                saved = time.monotonic()
+        return self._finish()
+
+    def _train_step(self) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * self._rate()
+        rows = torch.randint(len(self.data), (self.settings.batch_size,), generator=self.generator)
+        batch = self.data.rows(rows)
+        path, weights = self.objective.draw(batch.is_present, self.generator)
+        torch.manual_seed(self.settings.seed * 1_000_003 + self.step)  # dropout, the same after a resume
+        self.model.train()
+        loss = -(weights * self.model.log_prob(batch.x, path)).sum() / len(batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip * len(batch.x[0]) ** 0.5)
+        self.optimizer.step()
+        self.step += 1
+        self._average()
+        value = float(loss.detach())
+        self.train_nats = value if math.isnan(self.train_nats) else 0.98 * self.train_nats + 0.02 * value
+
+    def _rate(self) -> float:
+        """Linear warm-up, then a half cosine to nought."""
+        warmup = max(1.0, self.settings.warmup * self.settings.max_steps)
+        if self.step < warmup:
+            return (self.step + 1) / warmup
+        share = (self.step - warmup) / max(1.0, self.settings.max_steps - warmup)
+        return 0.5 * (1 + math.cos(math.pi * min(share, 1.0)))
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        keep = min(self.settings.ema, (1 + self.step) / (10 + self.step))
+        names, current = zip(*self.model.named_parameters(), strict=True)
+        averages = [self.average[name] for name in names]
+        torch._foreach_lerp_(averages, [p.detach() for p in current], 1 - keep)
+
+    def _evaluate_every(self) -> int:
+        return max(1, self.settings.max_steps // self.settings.evaluations)
+
+    def _evaluate(self, seconds: float) -> None:
+        nats = self._validation_nats()
+        self.outcome.curve.append((self.step, round(seconds, 2), nats))
+        if nats < self.outcome.best_nats:
+            self.outcome.best_nats, self.outcome.best_step, self.stale = nats, self.step, 0
+            self.best = {name: p.clone() for name, p in self.average.items()}
+        else:
+            self.stale += 1
+            if self.stale >= self.settings.patience:
+                self.outcome.stopped = "no better on the validation questions"
+
+    @torch.no_grad()
+    def _validation_nats(self) -> float:
+        """Nats per row of the workload's validation questions, under the averaged weights."""
+        current = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+        self._load(self.average)
+        self.model.eval()
+        total, count = 0.0, 0
+        for x, path, weights in self.questions:
+            total -= float((weights * self.model.log_prob(x, path)).sum())
+            count += len(x)
+        self._load(current)
+        return total / max(count, 1)
+
+    @torch.no_grad()
+    def _load(self, weights: dict[str, Tensor]) -> None:
+        for name, p in self.model.named_parameters():
+            p.copy_(weights[name])
+
+    def _fit_schedule(self, seconds_per_step: float) -> None:
+        if self.settings.max_minutes is not None:
+            # A tenth is kept for the validation questions.
+            left = 0.9 * (60 * self.settings.max_minutes - self.spent)
+            fits = self.step + int(left / max(seconds_per_step, 1e-9))
+            self.settings = self.settings.within(max(fits, self.step + 1))
+
+    def _progress(self) -> Progress:
+        nats = self.outcome.curve[-1][2]
+        return Progress(self.step, self.settings.max_steps, self.train_nats, nats, self.outcome.best_nats)
+
+    def _finish(self) -> Outcome:
+        self._load(self.best)
+        self.model.eval()
+        self.outcome.steps, self.outcome.seconds = self.step, self.spent
+        self.outcome.stopped = self.outcome.stopped or "all steps done"
+        return self.outcome
+
+    # -------------------------------------------------------------- checkpoints
+
+    def _save(self) -> None:
+        assert self.checkpoint is not None
+        tensors = {f"current.{name}": p.detach() for name, p in self.model.named_parameters()}
+        tensors |= {f"average.{name}": p for name, p in self.average.items()}
+        tensors |= {f"best.{name}": p for name, p in self.best.items()}
+        tensors |= optimizer_tensors(self.optimizer)
+        tensors["generator"] = self.generator.get_state()
+        facts = {
+            "fingerprint": self.fingerprint, "step": self.step, "spent": self.spent, "stale": self.stale,
+            "train_nats": self.train_nats, "max_steps": self.settings.max_steps, "curve": self.outcome.curve,
+            "best_nats": self.outcome.best_nats, "best_step": self.outcome.best_step,
+        }  # fmt: skip
+        save_checkpoint(self.checkpoint, tensors, facts)
+
+    def _resume(self) -> None:
+        found = load_checkpoint(self.checkpoint) if self.checkpoint else None
+        if found is None or found[1]["fingerprint"] != self.fingerprint:
+            return
+        tensors, facts = found
+        self._load({name: tensors[f"current.{name}"] for name in self.average})
+        self.average = {name: tensors[f"average.{name}"] for name in self.average}
+        self.best = {name: tensors[f"best.{name}"] for name in self.average}
+        restore_optimizer(self.optimizer, tensors)
+        self.generator.set_state(tensors["generator"])
+        self.step, self.spent, self.stale = facts["step"], facts["spent"], facts["stale"]
+        self.train_nats = facts["train_nats"]
+        self.settings = self.settings.within(facts["max_steps"])
+        self.outcome.curve = [tuple(point) for point in facts["curve"]]
+        self.outcome.best_nats, self.outcome.best_step = facts["best_nats"], facts["best_step"]
+
+
+def _decayed(model: AnyOrderModel, weight_decay: float) -> list[dict]:
+    """Matrices decay; biases, norms and the symbols' own vectors do not."""
+    matrices = [p for name, p in model.named_parameters() if p.dim() >= 2 and "norm" not in name]
+    others = [p for name, p in model.named_parameters() if not (p.dim() >= 2 and "norm" not in name)]
+    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+
+
+def _validation_questions(valid: Data, objective: Objective, seed: int) -> list[tuple[Tensor, Path, Tensor]]:
+    """Fixed questions on the validation rows: at least 2,000 looks, so that small tables are judged finely."""
+    generator = torch.Generator().manual_seed(seed + 7)
+    repeats = max(1, math.ceil(2000 / max(len(valid), 1))) if len(valid) else 0
+    questions = []
+    for _ in range(repeats):
+        path, weights = objective.draw(valid.is_present, generator)
+        for rows in torch.arange(len(valid)).split(2048):
+            questions.append((valid.x[rows], path.rows(rows), weights[rows]))
+    return questions

@@ -1,0 +1,27 @@
+"""How a model is trained, with defaults that suit the table's size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that the loop needs to know."""
+
+    max_steps: int = 3000  # optimiser steps
+    batch_size: int = 256
+    learning_rate: float = 2e-3  # at the peak
+    weight_decay: float = 0.02
+    warmup: float = 0.05  # share of the steps
+    ema: float = 0.995  # of the weights that are validated and kept
+    clip: float = 5.0  # gradient norm
+    evaluations: int = 40  # how often the validation questions are asked
+    patience: int = 10  # evaluations without a better figure before stopping
+    max_minutes: float | None = None
+    checkpoint_seconds: float = 20.0
+    seed: int = 0
+
+    def within(self, steps_that_fit: int) -> Settings:
+        """The same schedule, shortened to what the time allows."""
+        return replace(self, max_steps=max(1, min(self.max_steps, steps_that_fit)))

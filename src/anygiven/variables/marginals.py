@@ -1,0 +1,241 @@
+"""The marginal of one numeric column, and the map between its values and normal scores.
+
+Marginal first: z = Phi^-1(F(x)) carries a column to a standard normal, so a network that has learnt
+nothing answers with the column's own marginal, and has only dependence left to learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+MAX_CENTRES = 256
+MAX_FITTED = 20_000
+SCORE_LIMIT = 8.0
+TAIL_POWER = 3.0
+LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """A distribution function, linear between knots, with a power-law tail of mass `tail` at each end."""
+
+    knots: np.ndarray  # (k,) increasing
+    below: np.ndarray  # (k,) F at the knots
+    above: np.ndarray  # (k,) 1 - F, summed from the top so that the upper tail keeps its digits
+    scale: float  # of the tails
+
+    @classmethod
+    def from_masses(cls, knots: np.ndarray, masses: np.ndarray, tail: float, scale: float) -> Marginal:
+        masses = masses / masses.sum() * (1 - 2 * tail)
+        below = tail + np.concatenate([[0.0], np.cumsum(masses)])
+        above = tail + np.concatenate([np.cumsum(masses[::-1])[::-1], [0.0]])
+        return cls(knots, below, above, scale)
+
+    def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """F(x) and 1 - F(x), each with its own precision."""
+        beyond_low = np.maximum(self.knots[0] - x, 0.0) / self.scale
+        beyond_high = np.maximum(x - self.knots[-1], 0.0) / self.scale
+        below = np.interp(x, self.knots, self.below) * (1 + beyond_low) ** -TAIL_POWER
+        above = np.interp(x, self.knots, self.above) * (1 + beyond_high) ** -TAIL_POWER
+        below = np.where(beyond_high > 0, 1 - above, below)
+        above = np.where(beyond_low > 0, 1 - below, above)
+        return below, above
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        """z = Phi^-1(F(x)), computed from the nearer tail."""
+        below, above = self.tails(x)
+        z = np.where(below < 0.5, ndtri(np.minimum(below, 0.5)), -ndtri(np.minimum(above, 0.5)))
+        return np.clip(z, -SCORE_LIMIT, SCORE_LIMIT)
+
+    def log_slope(self, x: np.ndarray) -> np.ndarray:
+        """log dz/dx, so that log N(z) + log dz/dx is the marginal's log density."""
+        below, above = self.tails(x)
+        slopes = np.diff(self.below) / np.diff(self.knots)
+        inside = slopes[np.clip(np.searchsorted(self.knots, x, side="right") - 1, 0, len(slopes) - 1)]
+        beyond = np.maximum(np.maximum(self.knots[0] - x, x - self.knots[-1]), 0.0) / self.scale
+        tail_density = TAIL_POWER / self.scale * np.minimum(below, above) / (1 + beyond)
+        density = np.where(beyond > 0, tail_density, inside)
+        z = self.score(x)
+        return np.log(np.maximum(density, 1e-300)) + 0.5 * z * z + LOG_SQRT_2PI
+
+    def value(self, z: np.ndarray) -> np.ndarray:
+        """F^-1(Phi(z)): from a normal score back to the user's units."""
+        below, above = ndtr(z), ndtr(-z)
+        low_half = np.interp(below, self.below, self.knots)
+        high_half = np.interp(-above, -self.above, self.knots)
+        x = np.where(z < 0, low_half, high_half)
+        low_tail, high_tail = self.below[0], self.above[-1]
+        with np.errstate(divide="ignore", over="ignore"):
+            out_low = self.knots[0] - self.scale * ((below / low_tail) ** (-1 / TAIL_POWER) - 1)
+            out_high = self.knots[-1] + self.scale * ((above / high_tail) ** (-1 / TAIL_POWER) - 1)
+        return np.where(below < low_tail, out_low, np.where(above < high_tail, out_high, x))
+
+    def without(self, intervals: list[tuple[float, float]]) -> Marginal:
+        """The same distribution with no mass inside the intervals (they belong to atoms)."""
+        if not intervals:
+            return self
+        edges = np.array(sorted({edge for interval in intervals for edge in interval}))
+        knots = np.union1d(self.knots, edges)
+        below, above = self.tails(knots)
+        masses = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+        middle = 0.5 * (knots[1:] + knots[:-1])
+        for low, high in intervals:
+            masses = np.where((middle > low) & (middle < high), 0.0, masses)
+        if masses.sum() <= 0:
+            return self
+        return Marginal.from_masses(knots, masses, min(below[0], above[-1]), self.scale)
+
+    def to_json(self) -> dict:
+        return {
+            "knots": self.knots.tolist(),
+            "masses": np.diff(self.below).tolist(),
+            "tail": float(self.below[0]),
+            "scale": self.scale,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict) -> Marginal:
+        return cls.from_masses(np.array(data["knots"]), np.array(data["masses"]), data["tail"], data["scale"])
+
+
+# A candidate is a distribution function tabulated at knots: (knots, F at the knots).
+Candidate = tuple[np.ndarray, np.ndarray]
+
+
+def _quantile_histogram(values: np.ndarray, n_bins: int) -> Candidate:
+    """Bins of equal mass: narrow where the data is dense, so atoms blurred by noise stay sharp."""
+    levels = np.linspace(0, 1, n_bins + 1)
+    knots, first = np.unique(np.quantile(values, levels), return_index=True)
+    if len(knots) < 2:
+        knots = np.array([knots[0] - 0.5, knots[0] + 0.5])
+        return knots, np.array([0.0, 1.0])
+    last = np.append(first[1:] - 1, n_bins)
+    cdf = levels[last]
+    cdf[0] = 0.0
+    return knots, cdf
+
+
+def _cell_histogram(values: np.ndarray, width: int) -> Candidate:
+    """Masses of the cells of an integer grid, `width` cells to a bin."""
+    bins, counts = np.unique(np.floor((np.round(values) - 0.5) / width), return_counts=True)
+    left, right = bins * width + 0.5, (bins + 1) * width + 0.5
+    knots = np.union1d(left, right)
+    until = np.concatenate([[0.0], np.cumsum(counts)])
+    return knots, until[np.searchsorted(right, knots, side="right")] / counts.sum()
+
+
+def _kernels(centres: np.ndarray, widths: np.ndarray) -> Candidate:
+    """Gaussian kernels with a bandwidth for each centre."""
+    spread = np.concatenate([centres - 4 * widths, centres, centres + 4 * widths])
+    knots = np.unique(np.quantile(spread, np.linspace(0, 1, 300)))
+    if len(knots) < 2:
+        knots = np.array([centres[0] - 1, centres[0] + 1])
+    cdf = ndtr((knots[:, None] - centres) / widths).mean(axis=1)  # (knots,)
+    cdf[0], cdf[-1] = 0.0, 1.0
+    return knots, cdf
+
+
+def _recipes(n: int, is_grid: bool) -> list[Callable[[np.ndarray], Candidate]]:
+    """Ways to estimate a distribution from n values, from smooth to sharp; cross-validation weighs them."""
+    found = [partial(_fixed_kernels, width=width) for width in (0.1, 0.25, 0.6)]
+    found += [partial(_adaptive_kernels, span=span) for span in (1, 3, 8, 20, 50) if span < n / 4]
+    found += [partial(_quantile_histogram, n_bins=bins) for bins in (4, 12, 40, 120, 400, 1200) if bins <= n / 5]
+    if is_grid:
+        found += [partial(_cell_histogram, width=width) for width in (1, 4)]
+    return found
+
+
+def _centres(values: np.ndarray) -> np.ndarray:
+    n = min(len(values), MAX_CENTRES)
+    return np.quantile(values, (np.arange(n) + 0.5) / n)
+
+
+def _fixed_kernels(values: np.ndarray, width: float) -> Candidate:
+    centres = _centres(values)
+    return _kernels(centres, np.full(len(centres), max(np.std(values) * width, 1e-12)))
+
+
+def _adaptive_kernels(values: np.ndarray, span: int) -> Candidate:
+    """A kernel's width is the distance to the `span`-th next centre: narrow in spikes, wide in tails."""
+    centres = _centres(values)
+    at = np.arange(len(centres))
+    upper, lower = centres[np.minimum(at + span, len(at) - 1)], centres[np.maximum(at - span, 0)]
+    return _kernels(centres, np.maximum((upper - lower) / 2, max(np.ptp(values) * 1e-5, 1e-12)))
+
+
+def _density(candidate: Candidate, x: np.ndarray) -> np.ndarray:
+    knots, cdf = candidate
+    slopes = np.diff(cdf) / np.diff(knots)
+    at = np.searchsorted(knots, x, side="right") - 1
+    return np.where((at >= 0) & (at < len(slopes)), slopes[np.clip(at, 0, len(slopes) - 1)], 0.0)
+
+
+def _mixture_weights(likelihoods: np.ndarray, n_iterations: int = 100) -> np.ndarray:
+    """EM for the weights of fixed components; likelihoods is (points, components)."""
+    weights = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
+    for _ in range(n_iterations):
+        shares = likelihoods * weights
+        weights = (shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+        weights = weights + 1e-6
+        weights /= weights.sum()
+    return weights
+
+
+def _spread_ties(values: np.ndarray) -> np.ndarray:
+    """Spread the values of each cell of an integer grid evenly over the cell."""
+    values = np.sort(values)
+    _, start, counts = np.unique(values, return_index=True, return_counts=True)
+    rank = np.arange(len(values)) - np.repeat(start, counts)
+    return values + ((rank + 0.5) / np.repeat(counts, counts) - 0.5)
+
+
+def fit_marginal(values: np.ndarray, is_grid: bool, rng: np.random.Generator) -> Marginal:
+    """Fit by cross-validated mixing of histograms and kernels; a grid's values are integers."""
+    values = np.asarray(values, dtype=np.float64)
+    tail = 0.5 / (len(values) + 2)
+    if len(values) > MAX_FITTED:
+        values = rng.choice(values, MAX_FITTED, replace=False)
+    if is_grid:
+        values = _spread_ties(values)
+    scale = float(np.std(values))
+    if scale <= 1e-12 * max(1.0, float(np.abs(values).max())):
+        half = max(abs(float(values[0])) * 1e-3, 1e-3)
+        return Marginal.from_masses(np.array([values[0] - half, values[0] + half]), np.ones(1), tail, half)
+    recipes = _recipes(len(values), is_grid)
+    if len(values) < 30:
+        weights = np.array([1.0 if recipe.func is _fixed_kernels else 0.0 for recipe in recipes])
+        weights /= weights.sum()
+    else:
+        weights = _mixture_weights(_held_out(values, recipes, rng))
+    return _blend([recipe(values) for recipe in recipes], weights, tail, scale)
+
+
+def _blend(candidates: list[Candidate], weights: np.ndarray, tail: float, scale: float) -> Marginal:
+    keep = np.flatnonzero(weights > 1e-3)
+    knots = np.unique(np.concatenate([candidates[k][0] for k in keep]))
+    knots = knots[np.concatenate([[True], np.diff(knots) > 1e-9 * scale])]
+    cdf = sum(weights[k] * np.interp(knots, *candidates[k], left=0.0, right=1.0) for k in keep)
+    masses = np.maximum(np.diff(cdf), 0.0) + 1e-12
+    return Marginal.from_masses(*_thin(knots, masses), tail, scale)
+
+
+def _thin(knots: np.ndarray, masses: np.ndarray, tolerance: float = 0.02) -> tuple[np.ndarray, np.ndarray]:
+    """Join neighbouring segments of nearly equal density: a smaller file, the same distribution."""
+    level = np.round(np.log(masses / np.diff(knots)) / tolerance)
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(level) != 0]))
+    return np.append(knots[starts], knots[-1]), np.add.reduceat(masses, starts)
+
+
+def _held_out(values: np.ndarray, recipes: list, rng: np.random.Generator, n_folds: int = 3) -> np.ndarray:
+    """Densities of held-out points under estimates made without them; (points, recipes)."""
+    fold = rng.integers(n_folds, size=len(values))
+    rows = []
+    for k in range(n_folds):
+        held = values[fold == k][:4000]
+        rows.append(np.stack([_density(recipe(values[fold != k]), held) for recipe in recipes], axis=1))
+    return np.concatenate(rows)

@@ -1,0 +1,408 @@
+"""What each column of a table represents: found from the data, printed, overridden per column."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anygiven.errors import AnyGivenWarning, SchemaError, TableError
+from anygiven.variables.domains import (
+    CELL,
+    Binary,
+    Categorical,
+    Continuous,
+    Count,
+    Domain,
+    Grid,
+    Ordinal,
+    UnseenValueError,
+    domain_from_json,
+)
+from anygiven.variables.marginals import fit_marginal
+from anygiven.variables.tables import SECONDS_PER_DAY, Column, Storage, Table, build_frame, read_table
+
+MAX_ATOMS = 64
+ATOM_SHARE = 0.02  # a value this frequent may have a symbol of its own
+FEW_VALUES = 32
+MAX_CATEGORIES = 2000
+ID_NAME = re.compile(r"(^|[_\s.-])(id|no|nr|nbr|uuid|guid|key|index|number)$|ID$|Id$", re.IGNORECASE)
+CODE_NAME = re.compile(r"(^|[_\s.-])(id|code|type|class|category|zip|zipcode|postcode|group)$", re.IGNORECASE)
+OVERRIDES = ("continuous", "grid", "count", "categorical", "binary", "ordinal", "leave out")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One modelled column."""
+
+    name: str
+    domain: Domain
+    storage: Storage
+
+    def describe(self) -> str:
+        return self.domain.describe()
+
+
+class _LeftOut(Exception):
+    """The column cannot be modelled, and why."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The modelled columns in order, and those left out with the reason."""
+
+    variables: tuple[Variable, ...]
+    left_out: dict[str, str]
+    backend: str
+
+    @property
+    def names(self) -> list[str]:
+        return [variable.name for variable in self.variables]
+
+    @property
+    def domains(self) -> list[Domain]:
+        return [variable.domain for variable in self.variables]
+
+    def index(self, name: str) -> int:
+        """The place of a column, or one sentence that says which columns there are."""
+        if name in self.left_out:
+            raise SchemaError(f"Column {name!r} is not modelled: it was left out as {self.left_out[name]}.")
+        if name not in self.names:
+            near = _nearest(name, self.names)
+            raise SchemaError(f"There is no column {name!r}" + (f"; did you mean {near!r}?" if near else "."))
+        return self.names.index(name)
+
+    def encode(self, table: Table, unseen: str = "error") -> tuple[np.ndarray, np.ndarray]:
+        """Table → cells (rows, variables, 4) and is_present (rows, variables). Absent columns are gaps.
+
+        `unseen` says what to do with a category never seen in training: "error" or "gap".
+        """
+        cells = np.zeros((table.n_rows, len(self.variables), len(CELL)), dtype=np.float32)
+        is_present = np.zeros((table.n_rows, len(self.variables)), dtype=bool)
+        by_name = {column.name: column for column in table.columns}
+        for name in by_name:
+            if name not in self.left_out:
+                self.index(name)
+        for i, variable in enumerate(self.variables):
+            if variable.name in by_name:
+                column = _as_stored(by_name[variable.name], variable)
+                is_present[:, i] = _known(column, variable, unseen)
+                cells[is_present[:, i], i] = _encode(column, is_present[:, i], variable)
+        return cells, is_present
+
+    def decode(self, cells: np.ndarray) -> Any:
+        """Cells (rows, variables, 4) → a frame of the user's kind and types."""
+        columns = {
+            v.name: (v.domain.decode(cells[:, i].astype(np.float64)), v.storage) for i, v in enumerate(self.variables)
+        }
+        return build_frame(columns, self.backend)
+
+    def describe(self) -> list[tuple[str, str, str]]:
+        """(name, kind, one line) per column, left-out columns last."""
+        rows = [(v.name, v.domain.kind, v.describe()) for v in self.variables]
+        return rows + [(name, "left out", reason) for name, reason in self.left_out.items()]
+
+    def __str__(self) -> str:
+        rows = self.describe()
+        width = max(len(name) for name, _, _ in rows)
+        return "\n".join(f"{name:<{width}}  {kind:<11}  {line}" for name, kind, line in rows)
+
+    def to_json(self) -> dict[str, Any]:
+        variables = [
+            {
+                "name": v.name,
+                "domain": v.domain.to_json(),
+                "storage": {**v.storage.__dict__, "categories": v.storage.categories and list(v.storage.categories)},
+            }
+            for v in self.variables
+        ]
+        return {"variables": variables, "left_out": self.left_out, "backend": self.backend}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Schema:
+        variables = []
+        for item in data["variables"]:
+            storage = dict(item["storage"])
+            storage["categories"] = storage["categories"] and tuple(storage["categories"])
+            variables.append(Variable(item["name"], domain_from_json(item["domain"]), Storage(**storage)))
+        return cls(tuple(variables), data["left_out"], data["backend"])
+
+
+def _nearest(name: str, names: list[str]) -> str | None:
+    from difflib import get_close_matches
+
+    lowered = {n.lower(): n for n in names}
+    found = get_close_matches(name.lower(), list(lowered), n=1)
+    return lowered[found[0]] if found else None
+
+
+def _as_stored(column: Column, variable: Variable) -> Column:
+    """Read a column of a question as the training column was read: 1 and 1.0 and '1' alike where that is safe."""
+    if not column.is_present.any():
+        return column
+    was_number = isinstance(variable.domain, (Continuous, Grid))
+    is_number = column.values.dtype != object
+    if was_number and not is_number:
+        return Column(column.name, _parse_numbers(column, variable), column.is_present, variable.storage)
+    if not was_number and is_number != _holds_numbers(variable.domain):
+        return Column(column.name, _parse_categories(column, variable), column.is_present, variable.storage)
+    return column
+
+
+def _holds_numbers(domain: Domain) -> bool:
+    return all(isinstance(value, float) for value in domain.values)  # type: ignore[attr-defined]
+
+
+def _parse_numbers(column: Column, variable: Variable) -> np.ndarray:
+    parse = _parse_date if variable.storage.kind in ("date", "datetime") else float
+    values = np.full(len(column.values), np.nan)
+    for row in np.flatnonzero(column.is_present):
+        try:
+            values[row] = parse(column.values[row])
+        except (TypeError, ValueError):
+            wanted = "date" if parse is _parse_date else "number"
+            raise SchemaError(f"{column.values[row]!r} is not a {wanted}, but column {column.name!r} holds {wanted}s.") from None
+    if np.isinf(values).any():
+        raise SchemaError(f"Column {column.name!r} was given an infinite value; give a finite number.")
+    return values
+
+
+def _parse_date(text: Any) -> float:
+    import pandas as pd
+
+    return pd.Timestamp(text).timestamp()
+
+
+def _parse_categories(column: Column, variable: Variable) -> np.ndarray:
+    """Match by text: 'True' for True, '3' for 3.0, 3 for '3'."""
+    by_text = {_plain_text(value): value for value in variable.domain.values}  # type: ignore[attr-defined]
+    values = np.empty(len(column.values), dtype=object)
+    for row in np.flatnonzero(column.is_present):
+        value = column.values[row]
+        values[row] = by_text.get(_plain_text(value), value)
+    return values
+
+
+def _plain_text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _known(column: Column, variable: Variable, unseen: str) -> np.ndarray:
+    """Which cells are present and can be encoded."""
+    if not isinstance(variable.domain, Categorical):
+        return column.is_present
+    seen = np.zeros(len(column.values), dtype=bool)
+    seen[column.is_present] = variable.domain.is_seen(column.present)
+    is_new = column.is_present & ~seen
+    if is_new.any() and unseen == "gap":
+        examples = sorted({_plain_text(value) for value in column.values[is_new]})[:3]
+        warnings.warn(
+            f"Column {column.name!r}: {int(is_new.sum())} cell(s) hold values never seen in training "
+            f"({', '.join(examples)}); they are treated as gaps.",
+            AnyGivenWarning,
+            stacklevel=4,
+        )
+        return seen
+    return column.is_present
+
+
+def _encode(column: Column, is_present: np.ndarray, variable: Variable) -> np.ndarray:
+    try:
+        return variable.domain.encode(column.values[is_present])
+    except UnseenValueError as error:
+        known = ", ".join(_plain_text(v) for v in variable.domain.values[:6])  # type: ignore[attr-defined]
+        raise SchemaError(
+            f"Column {column.name!r} was never {error} in training; it can be {known}"
+            + (", …" if len(variable.domain.values) > 6 else "")  # type: ignore[attr-defined]
+            + "."
+        ) from None
+    except (TypeError, ValueError):
+        raise SchemaError(f"Column {column.name!r} was given a value of the wrong type; it holds {variable.storage.kind}s.") from None
+
+
+# ------------------------------------------------------------------ inference
+
+
+def infer_schema(table: Table, overrides: dict[str, Any] | None = None, seed: int = 0) -> Schema:
+    """Decide what every column represents. `overrides` maps a column to a kind, or to its values in order."""
+    overrides = dict(overrides or {})
+    if table.n_rows == 0:
+        raise TableError("The table has no rows; give at least one row to learn from.")
+    unknown = [name for name in overrides if name not in table.names]
+    if unknown:
+        raise SchemaError(f"The schema names a column {unknown[0]!r} that the table does not have.")
+    rng = np.random.default_rng(seed)
+    variables, left_out = [], {}
+    for column in table.columns:
+        if not column.is_present.any():
+            raise TableError(f"Column {column.name!r} has no value at all; drop it before fitting.")
+        try:
+            domain = _infer_domain(column, overrides.get(column.name), rng)
+            variables.append(Variable(column.name, domain, column.storage))
+        except _LeftOut as reason:
+            left_out[column.name] = str(reason)
+    if not variables:
+        raise TableError("No column can be modelled: all look like identifiers or free text; override them in the schema.")
+    return Schema(tuple(variables), left_out, table.backend)
+
+
+def _infer_domain(column: Column, override: Any, rng: np.random.Generator) -> Domain:
+    if isinstance(override, Domain):
+        return override
+    if isinstance(override, (list, tuple)):
+        return _categories_in_order(column, override)
+    if override is not None:
+        return _overridden(column, override, rng)
+    if column.values.dtype == object:
+        return _infer_category(column)
+    return _infer_number(column, rng)
+
+
+def _overridden(column: Column, kind: str, rng: np.random.Generator) -> Domain:
+    if kind not in OVERRIDES:
+        raise SchemaError(f"Column {column.name!r} cannot be {kind!r}; choose one of {', '.join(OVERRIDES)}.")
+    if kind == "leave out":
+        raise _LeftOut("asked for")
+    if kind in ("categorical", "binary", "ordinal"):
+        return _as_categories(column, ordered=kind == "ordinal")
+    if column.values.dtype == object:
+        raise SchemaError(f"Column {column.name!r} holds text, so it cannot be {kind!r}.")
+    if kind == "continuous":
+        return _continuous(column.present, rng)
+    return _grid(column.present, _grid_step(column.present) or 1.0, Count if kind == "count" else Grid, rng)
+
+
+def _categories_in_order(column: Column, values: Sequence) -> Ordinal:
+    values = tuple(float(v) if column.values.dtype != object else v for v in values)
+    counts = Counter(column.present.tolist())
+    missing = [value for value in counts if value not in values]
+    if missing:
+        raise SchemaError(f"Column {column.name!r} holds {missing[0]!r}, which the given order does not name.")
+    return Ordinal(values, tuple(counts.get(value, 0) for value in values))
+
+
+def _as_categories(column: Column, ordered: bool = False) -> Categorical:
+    counts = Counter(column.present.tolist())
+    declared = column.storage.categories
+    values = [v for v in declared if v in counts] if declared else sorted(counts, key=lambda v: (str(type(v)), v))
+    cls = Ordinal if ordered and len(values) > 2 else Binary if len(values) == 2 else Categorical
+    return cls(tuple(values), tuple(counts[v] for v in values))
+
+
+def _infer_category(column: Column) -> Domain:
+    present = column.present
+    n, distinct = len(present), len(set(present.tolist()))
+    if column.storage.categories is None and column.storage.kind == "string":
+        if n >= 20 and distinct > 0.9 * n:
+            raise _LeftOut("an identifier (nearly every value is different)")
+        if distinct > 20 and distinct > 0.5 * n:
+            raise _LeftOut("free text (too many different values)")
+    if distinct > MAX_CATEGORIES:
+        raise _LeftOut(f"a code with {distinct:,} values")
+    return _as_categories(column, ordered=column.storage.is_ordered)
+
+
+def _infer_number(column: Column, rng: np.random.Generator) -> Domain:
+    present = column.present
+    distinct, counts = np.unique(present, return_counts=True)
+    if len(distinct) <= 2:
+        return _as_categories(column)
+    is_whole = bool((distinct == np.round(distinct)).all()) and column.storage.kind in ("float", "integer")
+    if is_whole and _looks_like_id(column.name, present, len(distinct)):
+        raise _LeftOut("an identifier (every row has its own number)")
+    if column.storage.kind == "date" or (column.storage.kind == "datetime" and (present % SECONDS_PER_DAY == 0).all()):
+        return _grid(present, SECONDS_PER_DAY, Grid, rng)
+    if is_whole and _looks_like_code(column.name, distinct, counts):
+        return _as_categories(column)
+    step = _grid_step(present)
+    if step is None:
+        return _continuous(present, rng)
+    is_count = is_whole and distinct[0] in (0, 1) and step == 1 and distinct[-1] < 1000
+    return _grid(present, step, Count if is_count else Grid, rng)
+
+
+def _looks_like_id(name: str, present: np.ndarray, n_distinct: int) -> bool:
+    n = len(present)
+    if n < 20:
+        return False
+    if n_distinct == n and (np.diff(present) > 0).all():
+        return True
+    return bool(ID_NAME.search(name)) and n_distinct > 0.6 * n
+
+
+def _looks_like_code(name: str, distinct: np.ndarray, counts: np.ndarray) -> bool:
+    """A code's name says so, or its frequencies jump up and down as no quantity's do."""
+    if CODE_NAME.search(name) and len(distinct) <= 200:
+        return True
+    if len(distinct) < 5 or len(distinct) > 40:
+        return False
+    turns = np.diff(np.sign(np.diff(np.log(counts))))
+    jumps = np.abs(np.diff(np.log(counts)))
+    return bool((turns != 0).sum() >= 0.7 * (len(distinct) - 2) and np.median(jumps) > 1.5)
+
+
+def _grid_step(present: np.ndarray) -> float | None:
+    """The step of the grid that the values stand on, or None where they hardly ever tie."""
+    distinct = np.unique(present)
+    is_whole = bool((distinct == np.round(distinct)).all())
+    if not is_whole and len(distinct) > 0.5 * len(present):
+        return None
+    for decimals in range(5):
+        scaled = distinct * 10.0**decimals
+        if np.abs(scaled).max() > 2**50:
+            return None
+        if np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-6 * max(1.0, 10.0 ** (decimals - 3))):
+            differences = np.diff(np.round(scaled).astype(np.int64))
+            return float(np.gcd.reduce(differences)) / 10.0**decimals
+    return None
+
+
+def _frequent(values: np.ndarray) -> np.ndarray:
+    """Values with a mass of their own: often hit, and standing out unless there are few values at all."""
+    distinct, counts = np.unique(values, return_counts=True)
+    share = counts / len(values)
+    window = np.convolve(counts, np.ones(7), mode="same") - counts
+    neighbours = np.convolve(np.ones(len(counts)), np.ones(7), mode="same") - 1
+    stands_out = counts > 3 * window / np.maximum(neighbours, 1)
+    is_atom = (share >= ATOM_SHARE) & (counts >= 10)
+    is_atom &= stands_out | (share >= 0.05) | (len(distinct) <= FEW_VALUES)
+    if is_atom.sum() > MAX_ATOMS:
+        is_atom &= counts >= np.sort(counts)[-MAX_ATOMS]
+    return distinct[is_atom]
+
+
+def _continuous(present: np.ndarray, rng: np.random.Generator) -> Continuous:
+    atoms = _frequent(present)
+    smooth = present[~np.isin(present, atoms)]
+    marginal = fit_marginal(smooth if len(smooth) else present, False, rng)
+    counts = [int((present == atom).sum()) for atom in atoms] + [len(smooth)]
+    limits = (float(present.min()), float(present.max()))
+    return Continuous(marginal, tuple(atoms.tolist()), tuple(counts), None, 0.0, limits)
+
+
+def _grid(present: np.ndarray, step: float, cls: type[Grid], rng: np.random.Generator) -> Grid:
+    origin = float(np.min(present))
+    origin = 0.0 if abs(origin / step - np.round(origin / step)) < 1e-6 else origin
+    cells = np.round((present - origin) / step)
+    atoms = _frequent(cells)
+    is_smooth = ~np.isin(cells, atoms)
+    smooth = cells[is_smooth] if is_smooth.sum() >= 5 else cells
+    marginal = fit_marginal(smooth, True, rng).without([(atom - 0.5, atom + 0.5) for atom in atoms])
+    counts = [int((cells == atom).sum()) for atom in atoms] + [int(is_smooth.sum())]
+    limits = (float(present.min()), float(present.max()))
+    values = tuple((atoms * step + origin).tolist())
+    return cls(marginal, values, tuple(counts), step, origin, limits)
+
+
+def schema_of(source: Any, overrides: dict[str, Any] | None = None, seed: int = 0) -> Schema:
+    """Read a table and infer its schema, warning about what was left out."""
+    schema = infer_schema(read_table(source), overrides, seed)
+    for name, reason in schema.left_out.items():
+        if reason != "asked for":
+            warnings.warn(f"Column {name!r} is left out: it looks like {reason}.", AnyGivenWarning, stacklevel=3)
+    return schema

@@ -1,0 +1,35 @@
+"""anygiven: any question, given anything you know.
+
+From one trained model every conditional p(query | evidence): how likely, a draw, the gaps filled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+__all__ = ["AnyGivenError", "AnyGivenWarning", "AnyOrderImputer", "Conditional", "TabularDensity", "load"]
+
+if TYPE_CHECKING:
+    from anygiven.errors import AnyGivenError, AnyGivenWarning
+    from anygiven.estimators import AnyOrderImputer, Conditional, TabularDensity
+
+
+def load(path) -> TabularDensity:
+    """Read a model folder."""
+    from anygiven.estimators import TabularDensity
+
+    return TabularDensity.load(path)
+
+
+def __getattr__(name: str):
+    """Heavy imports wait until they are used."""
+    if name in ("AnyGivenError", "AnyGivenWarning"):
+        from anygiven import errors
+
+        return getattr(errors, name)
+    if name in __all__:
+        from anygiven import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'anygiven' has no attribute {name!r}")

@@ -15,8 +15,8 @@ class ResidualBlock(nn.Module):
     def __init__(self, width: int, dropout: float):
         super().__init__()
         self.norm = nn.LayerNorm(width)
-        self.inner = nn.Linear(width, 2 * width)
-        self.outer = nn.Linear(2 * width, width)
+        self.inner = nn.Linear(width, width)
+        self.outer = nn.Linear(width, width)
         self.dropout = nn.Dropout(dropout)
         nn.init.zeros_(self.outer.bias)
 

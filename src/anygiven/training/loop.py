@@ -78,7 +78,7 @@ class _Run:
         self.model, self.data, self.objective, self.settings = model, data, objective, settings
         self.checkpoint, self.fingerprint = checkpoint, fingerprint
         self.generator = torch.Generator().manual_seed(settings.seed)
-        self.optimizer = torch.optim.AdamW(_decayed(model, settings.weight_decay), lr=settings.learning_rate)
+        self.optimizer = torch.optim.AdamW(_decayed(model, settings.weight_decay), lr=settings.learning_rate, fused=True)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
         self.best = {name: p.clone() for name, p in self.average.items()}
         self.questions = _validation_questions(valid, objective, settings.seed)

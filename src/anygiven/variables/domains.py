@@ -192,7 +192,10 @@ class Numeric(Domain):
         return values if self.step is None else np.round((values - self.origin) / self.step)
 
     def _from_axis(self, axis: np.ndarray) -> np.ndarray:
-        return axis if self.step is None else np.round(axis) * self.step + self.origin
+        if self.step is None:
+            return axis
+        # Rounded to the grid's own decimals, or 61.12 would come back as 61.120000000000005.
+        return np.round(np.round(axis) * self.step + self.origin, _decimals(self.step, self.origin))
 
     def _snapping_edges(self) -> np.ndarray:
         """Scores of the cell edges of a short grid, so that draws can be snapped; empty otherwise."""
@@ -250,6 +253,10 @@ class Numeric(Domain):
             values = np.where(symbol < len(self.atoms), atoms[symbol], values)
         return values
 
+    def snap(self, values: np.ndarray) -> np.ndarray:
+        """The nearest value of the grid; the value itself where there is no grid."""
+        return self._from_axis(self._to_axis(np.asarray(values, dtype=np.float64)))
+
     def smooth_value(self, z: np.ndarray) -> np.ndarray:
         """Normal score → value of the smooth part, on the grid if there is one."""
         return self._from_axis(self.marginal.value(np.asarray(z, dtype=np.float64)))
@@ -279,6 +286,10 @@ class Numeric(Domain):
             "origin": self.origin,
             "limits": list(self.limits),
         }
+
+
+def _decimals(*numbers: float) -> int:
+    return max(next(d for d in range(13) if d == 12 or round(n, d) == n) for n in numbers)
 
 
 @register

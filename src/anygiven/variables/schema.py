@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
 from anygiven.errors import AnyGivenWarning, SchemaError, TableError
 from anygiven.variables.domains import (
@@ -20,6 +21,7 @@ from anygiven.variables.domains import (
     Count,
     Domain,
     Grid,
+    Numeric,
     Ordinal,
     UnseenValueError,
     domain_from_json,
@@ -45,6 +47,9 @@ class Variable:
     storage: Storage
 
     def describe(self) -> str:
+        if self.storage.kind in ("date", "datetime") and isinstance(self.domain, Numeric):
+            low, high = np.array(self.domain.limits).astype("datetime64[s]")
+            return f"{low} to {high}" if self.domain.step is None else f"{low.item().date()} to {high.item().date()}"
         return self.domain.describe()
 
 
@@ -149,13 +154,9 @@ def _as_stored(column: Column, variable: Variable) -> Column:
     is_number = column.values.dtype != object
     if was_number and not is_number:
         return Column(column.name, _parse_numbers(column, variable), column.is_present, variable.storage)
-    if not was_number and is_number != _holds_numbers(variable.domain):
+    if isinstance(variable.domain, Categorical) and not variable.domain.is_seen(column.present).all():
         return Column(column.name, _parse_categories(column, variable), column.is_present, variable.storage)
     return column
-
-
-def _holds_numbers(domain: Domain) -> bool:
-    return all(isinstance(value, float) for value in domain.values)  # type: ignore[attr-defined]
 
 
 def _parse_numbers(column: Column, variable: Variable) -> np.ndarray:
@@ -366,9 +367,8 @@ def _frequent(values: np.ndarray) -> np.ndarray:
     """Values with a mass of their own: often hit, and standing out unless there are few values at all."""
     distinct, counts = np.unique(values, return_counts=True)
     share = counts / len(values)
-    window = np.convolve(counts, np.ones(7), mode="same") - counts
-    neighbours = np.convolve(np.ones(len(counts)), np.ones(7), mode="same") - 1
-    stands_out = counts > 3 * window / np.maximum(neighbours, 1)
+    around = uniform_filter1d(counts.astype(float), 7, mode="nearest") * 7 - counts  # three on either side
+    stands_out = counts > 3 * around / 6
     is_atom = (share >= ATOM_SHARE) & (counts >= 10)
     is_atom &= stands_out | (share >= 0.05) | (len(distinct) <= FEW_VALUES)
     if is_atom.sum() > MAX_ATOMS:
@@ -395,7 +395,7 @@ def _grid(present: np.ndarray, step: float, cls: type[Grid], rng: np.random.Gene
     marginal = fit_marginal(smooth, True, rng).without([(atom - 0.5, atom + 0.5) for atom in atoms])
     counts = [int((cells == atom).sum()) for atom in atoms] + [int(is_smooth.sum())]
     limits = (float(present.min()), float(present.max()))
-    values = tuple((atoms * step + origin).tolist())
+    values = tuple(np.round(atoms * step + origin, 12).tolist())
     return cls(marginal, values, tuple(counts), step, origin, limits)
 
 

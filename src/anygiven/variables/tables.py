@@ -6,6 +6,7 @@ All differences between pandas, polars, pyarrow, numpy, CSV and Parquet live in 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,8 @@ def build_frame(columns: dict[str, tuple[np.ndarray, Storage]], backend: str) ->
     if backend == "pandas":
         frame = {name: _pandas_series(values, storage) for name, (values, storage) in columns.items()}
         return pd.DataFrame(frame)
+    if backend == "pyarrow":
+        return _arrow_table(columns)
     series = [_other_series(name, values, storage, backend) for name, (values, storage) in columns.items()]
     return nw.from_dict({s.name: s for s in series}, backend=backend).to_native()
 
@@ -256,27 +259,68 @@ def _pandas_series(values: np.ndarray, storage: Storage) -> pd.Series:
         return native.astype(pd.CategoricalDtype(list(storage.categories), ordered=storage.is_ordered))
     if storage.kind == "date" and storage.native == "object":
         return native.dt.date.astype(object)
-    if storage.kind == "datetime" and storage.native.startswith("datetime64[") and "," in storage.native:
-        zone = storage.native.split(",")[1].strip(" ]")
-        return native.dt.tz_localize("UTC").dt.tz_convert(zone)
+    if storage.kind == "datetime" and (zone := _time_zone(storage.native)):
+        native = native.dt.tz_localize("UTC").dt.tz_convert(zone)
     try:
         return native.astype(storage.native)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         return native
 
 
+def _time_zone(native: str) -> str | None:
+    """From "datetime64[ns, UTC]", "Datetime(time_unit='us', time_zone='UTC')" or "timestamp[us, tz=UTC]"."""
+    found = re.search(r"(?:time_zone='|tz=|\[[a-z]+, )([A-Za-z][\w/+-]*)", native)
+    return found[1] if found and found[1] != "tz" else None
+
+
 def _other_series(name: str, values: np.ndarray, storage: Storage, backend: str) -> nw.Series:
     items = native_values(values, storage)
     dtype = {"integer": nw.Int64, "float": nw.Float64, "boolean": nw.Boolean, "string": nw.String,
              "date": nw.Datetime("us"), "datetime": nw.Datetime("us")}[storage.kind]  # fmt: skip
-    listed = items.astype("datetime64[us]").tolist() if storage.kind in ("date", "datetime") else items.tolist()
+    listed = items.tolist()
     series = nw.new_series(name, listed, dtype, backend=backend)  # type: ignore[arg-type]
     if storage.kind == "date":
         series = series.cast(nw.Date)
+    if storage.kind == "datetime":
+        series = _datetime_series(series, storage.native)
     if storage.categories is not None:
         series = series.cast(nw.Enum(list(storage.categories)) if storage.is_ordered and backend == "polars"
                              else nw.Categorical)  # fmt: skip
     return _cast_back(series, storage)
+
+
+def _datetime_series(series: nw.Series, native: str) -> nw.Series:
+    unit = re.search(r"time_unit='(\w+)'", native)
+    series = series.cast(nw.Datetime(unit[1] if unit else "us"))  # type: ignore[arg-type]
+    zone = _time_zone(native)
+    return series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone) if zone else series
+
+
+def _arrow_table(columns: dict[str, tuple[np.ndarray, Storage]]) -> Any:
+    import pyarrow as pa
+
+    arrays = {}
+    for name, (values, storage) in columns.items():
+        array = pa.array(native_values(values, storage).tolist())
+        arrays[name] = array.cast(_arrow_type(storage, array.type))
+    return pa.table(arrays)
+
+
+def _arrow_type(storage: Storage, found: Any) -> Any:
+    """The arrow type that the user's column has, from its printed name."""
+    import pyarrow as pa
+
+    if storage.native.startswith("dictionary"):
+        text = pa.large_string() if "large_string" in storage.native else pa.string()
+        index = re.search(r"indices=(\w+)", storage.native)
+        return pa.dictionary(pa.type_for_alias(index[1] if index else "int32"), text, storage.is_ordered)
+    stamp = re.match(r"timestamp\[(\w+)", storage.native)
+    if stamp:
+        return pa.timestamp(stamp[1], _time_zone(storage.native))
+    try:
+        return pa.type_for_alias(storage.native.split("[")[0])
+    except ValueError:
+        return found
 
 
 def _cast_back(series: nw.Series, storage: Storage) -> nw.Series:
@@ -299,8 +343,7 @@ def fill_frame(table: Table, filled: dict[str, np.ndarray]) -> Any:
     changed = []
     for name, values in filled.items():
         column = by_name[name]
-        items = native_values(values, column.storage)
-        changed.append(_fill_series(frame[name], ~column.is_present, items, column.storage))
+        changed.append(_fill_series(frame[name], ~column.is_present, values, column.storage))
     return frame.with_columns(*changed).to_native() if changed else frame.clone().to_native()
 
 
@@ -313,24 +356,35 @@ def _fill_array(table: Table, by_name: dict[str, Column], filled: dict[str, np.n
     return array
 
 
-def _fill_series(series: nw.Series, is_gap: np.ndarray, items: np.ndarray, storage: Storage) -> nw.Series:
+def _fill_series(series: nw.Series, is_gap: np.ndarray, values: np.ndarray, storage: Storage) -> nw.Series:
     rows = np.flatnonzero(is_gap)
     native = series.to_native()
     if isinstance(native, pd.Series):
         native = native.copy()
-        if storage.kind in ("date", "datetime"):
-            items = _pandas_series(items.astype("datetime64[us]").astype("int64") / 1e6, storage).to_numpy()
-            if storage.native != "object" and "," in storage.native:
-                items = pd.Series(items).dt.tz_convert(storage.native.split(",")[1].strip(" ]"))
-        native.iloc[rows] = items if isinstance(items, pd.Series) is False else items.array
+        native.iloc[rows] = _pandas_series(values, storage).array
         return nw.from_native(native, series_only=True)
-    listed = items.astype("datetime64[us]").tolist() if items.dtype.kind == "M" else items.tolist()
+    listed = native_values(values, storage).tolist()
     if storage.kind == "date":
         listed = [item.date() for item in listed]
+    if series.implementation.is_pyarrow():
+        return _fill_arrow(series, rows, listed)
     patch = nw.new_series(series.name, listed, None, backend=series.implementation)
     if storage.categories is not None:
         return series.cast(nw.String).scatter(rows.tolist(), patch.cast(nw.String)).cast(series.dtype)
+    if storage.kind == "datetime" and getattr(series.dtype, "time_zone", None):
+        patch = patch.dt.replace_time_zone("UTC")
     return series.scatter(rows.tolist(), patch.cast(series.dtype))
+
+
+def _fill_arrow(series: nw.Series, rows: np.ndarray, listed: list) -> nw.Series:
+    import pyarrow as pa
+
+    native = series.to_native()
+    items = native.to_pylist()
+    for row, item in zip(rows.tolist(), listed, strict=True):
+        items[row] = item
+    filled = pa.chunked_array([pa.array(items, type=native.type)])
+    return nw.from_native(filled, series_only=True).alias(series.name)
 
 
 def write_table(frame: Any, path: Path) -> None:

@@ -1,0 +1,111 @@
+"""The question language: "price, area | rooms=3, city='New York'"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from anygiven.errors import QuestionError
+
+EXAMPLE = "\"price, area | rooms=3, city='New York'\""
+
+
+@dataclass(frozen=True)
+class ParsedQuestion:
+    """Columns asked (with a value where one was given) and the evidence."""
+
+    query: dict[str, str | float | None]
+    evidence: dict[str, str | float]
+
+
+def parse_question(text: str) -> ParsedQuestion:
+    """Columns before the bar are asked, `column=value` after it is known; quotes keep commas, bars and spaces."""
+    asked, bar, known = _cut(text, "|")
+    if bar and "|" in _outside_quotes(known):
+        raise QuestionError(f"The question has more than one '|'; write it like {EXAMPLE}.")
+    query: dict[str, str | float | None] = {}
+    for item in _items(asked):
+        name, value = _pair(item)
+        _once(name, query, "asked")
+        query[name] = value
+    if not query:
+        raise QuestionError(f"The question asks for nothing; write it like {EXAMPLE}.")
+    evidence = parse_evidence(known)
+    overlap = [name for name in query if name in evidence]
+    if overlap:
+        raise QuestionError(f"Column {overlap[0]!r} is both asked and given; it can be only one.")
+    return ParsedQuestion(query, evidence)
+
+
+def parse_evidence(text: str) -> dict[str, str | float]:
+    """"age=51, city='New York'" → a dict."""
+    evidence: dict[str, str | float] = {}
+    for item in _items(text):
+        name, value = _pair(item)
+        if value is None:
+            raise QuestionError(f"{item.strip()!r} after the bar has no value; write {name}=value.")
+        _once(name, evidence, "given")
+        evidence[name] = value
+    return evidence
+
+
+def _once(name: str, seen: dict, verb: str) -> None:
+    if name in seen:
+        raise QuestionError(f"Column {name!r} is {verb} twice.")
+
+
+def _outside_quotes(text: str) -> str:
+    """The text with everything inside quotes blanked, same length."""
+    if _has_open_quote(text):
+        raise QuestionError(f"A quote is not closed in {text.strip()!r}.")
+    return re.sub(r"'[^']*'|\"[^\"]*\"", lambda m: "\0" * len(m[0]), text)
+
+
+def _has_open_quote(text: str) -> bool:
+    rest = re.sub(r"'[^']*'|\"[^\"]*\"", "", text)
+    # An apostrophe inside a word (O'Brien) opens nothing.
+    return bool(re.search(r"(^|[\s,=|])['\"]", rest))
+
+
+def _cut(text: str, sign: str) -> tuple[str, str, str]:
+    place = _outside_quotes(text).find(sign)
+    return (text, "", "") if place < 0 else (text[:place], sign, text[place + 1 :])
+
+
+def _items(text: str) -> list[str]:
+    blanked, items, start = _outside_quotes(text), [], 0
+    for place in [i for i, c in enumerate(blanked) if c == ","] + [len(text)]:
+        items.append(text[start:place])
+        start = place + 1
+    if len(items) > 1 and any(not item.strip() for item in items):
+        raise QuestionError(f"There is an empty place between commas in {text.strip()!r}.")
+    return [item for item in items if item.strip()]
+
+
+def _pair(item: str) -> tuple[str, str | float | None]:
+    name, sign, value = _cut(item, "=")
+    blanked = _outside_quotes(name)
+    if sign and blanked.rstrip()[-1:] in ("<", ">", "!"):
+        raise QuestionError(f"{item.strip()!r}: only '=' is understood; write column=value.")
+    if not _unquoted(name):
+        raise QuestionError(f"{item.strip()!r} names no column; write column=value.")
+    if sign and not value.strip():
+        raise QuestionError(f"{item.strip()!r} has no value after '='.")
+    return _unquoted(name), (_value(value.lstrip("=")) if sign else None)
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _value(text: str) -> str | float:
+    """A number if it reads as one and is not quoted; text otherwise."""
+    stripped = text.strip()
+    plain = _unquoted(stripped)
+    if plain != stripped:
+        return plain
+    try:
+        return float(plain)
+    except ValueError:
+        return plain

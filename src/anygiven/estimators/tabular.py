@@ -1,0 +1,487 @@
+"""TabularDensity: fit a table once, then ask any conditional of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from torch import Tensor
+
+from anygiven.errors import AnyGivenError, AnyGivenWarning, ModelFolderError, QuestionError, TableError
+from anygiven.estimators.conditional import Conditional, conditional_of
+from anygiven.estimators.defaults import Architecture, architecture_for, steps_for
+from anygiven.estimators.folder import load_folder, save_folder
+from anygiven.estimators.progress import share_bar, training_bar
+from anygiven.estimators.workload import objective_of, untrained_columns
+from anygiven.heads import TableHead
+from anygiven.inference import draw, fill, log_prob, log_prob_by_ratio, order_ensemble
+from anygiven.inference.summaries import summarise
+from anygiven.lattice import Budget, Canonical, Path, Question
+from anygiven.model import AnyOrderModel
+from anygiven.networks import NETWORKS
+from anygiven.training import Data, Outcome, Settings, train
+from anygiven.training.checkpoint import remove_checkpoint
+from anygiven.variables import Schema, Table, read_table, schema_of
+from anygiven.variables.tables import fill_frame
+
+N_DRAWING_ORDERS = 8
+STATISTICS = ("mean", "median", "mode")
+
+
+class TabularDensity(BaseEstimator):
+    """The joint distribution of a table, and every conditional of it.
+
+    Parameters
+    ----------
+    schema : dict, optional
+        Column → "continuous", "grid", "count", "categorical", "binary", "ordinal", "leave out", or a list of
+        its values in order. All other columns are inferred.
+    workload : str, dict or Workload
+        Which questions will be asked: "any" (default), "joint", "marginals", "conditionals", "bernoulli",
+        "gaps", or {"known": [...], "asked": [...]}.
+    network : "auto", "mlp" or "transformer"
+    orders : int
+        How many orders a likelihood is averaged over (log-mean-exp); the first is the column order.
+    max_minutes : float
+        Training stops by then at the latest, and usually much earlier.
+    max_steps, width, depth, dropout, n_components, learning_rate, weight_decay, batch_size : optional
+        Chosen by the table's size unless given.
+    checkpoint : path, optional
+        A folder where training saves its state every 20 seconds; fitting the same table again resumes there.
+    verbose : bool, optional
+        Progress on standard error; by default only in a terminal.
+    random_state : int
+    """
+
+    def __init__(
+        self,
+        schema=None,
+        workload="any",
+        network="auto",
+        orders=8,
+        max_minutes=4.0,
+        max_steps=None,
+        width=None,
+        depth=None,
+        dropout=None,
+        n_components=None,
+        learning_rate=2e-3,
+        weight_decay=0.02,
+        batch_size=256,
+        checkpoint=None,
+        verbose=None,
+        random_state=0,
+    ):
+        self.schema = schema
+        self.workload = workload
+        self.network = network
+        self.orders = orders
+        self.max_minutes = max_minutes
+        self.max_steps = max_steps
+        self.width = width
+        self.depth = depth
+        self.dropout = dropout
+        self.n_components = n_components
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X, y=None) -> TabularDensity:
+        """Learn from a table: pandas, polars, pyarrow, numpy, or a path to CSV or Parquet. Gaps may be anywhere."""
+        table = read_table(X)
+        seed = self._seed()
+        self.schema_ = schema_of(table, self.schema, seed)
+        cells, present = self.schema_.encode(table)
+        data = Data(torch.from_numpy(cells), torch.from_numpy(present))
+        self.n_features_in_ = len(table.columns)
+        self.architecture_ = self._architecture(len(data))
+        self.model_ = build_model(self.schema_, self.architecture_, seed)
+        outcome = self._train(data, seed)
+        self.report_ = self._report(outcome, data)
+        return self
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(2**31 - 1))
+        return 0 if self.random_state is None else int(self.random_state)
+
+    def _architecture(self, n_rows: int) -> Architecture:
+        if self.network not in ("auto", *NETWORKS):
+            raise QuestionError(f"There is no network {self.network!r}; use auto or one of {', '.join(NETWORKS)}.")
+        chosen = architecture_for(n_rows, len(self.schema_.variables), self.network)
+        given = {
+            name: getattr(self, name)
+            for name in ("width", "depth", "dropout", "n_components")
+            if getattr(self, name) is not None
+        }
+        return Architecture(**{**chosen.to_json(), **given})
+
+    def _train(self, data: Data, seed: int) -> Outcome:
+        objective = objective_of(self.workload, self.schema_, data.is_present)
+        settings = Settings(
+            max_steps=self.max_steps or steps_for(len(data)),
+            max_minutes=self.max_minutes,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            seed=seed,
+        )
+        learn, held = _hold_out(len(data), seed)
+        folder = FilePath(self.checkpoint) if self.checkpoint else None
+        fingerprint = _fingerprint(data, self.architecture_, settings, str(self.workload)) if folder else ""
+        with training_bar(self.verbose) as report:
+            outcome = train(
+                self.model_, data.rows(learn), data.rows(held), objective, settings, report, folder, fingerprint
+            )
+        if folder:
+            remove_checkpoint(folder)
+        return outcome
+
+    def _report(self, outcome: Outcome, data: Data) -> dict[str, Any]:
+        return {
+            "rows": len(data),
+            "columns": len(self.schema_.variables),
+            "gaps": int((~data.is_present).sum()),
+            "parameters": self.model_.n_parameters,
+            "steps": outcome.steps,
+            "best_step": outcome.best_step,
+            "seconds": round(outcome.seconds, 1),
+            "stopped": outcome.stopped,
+            "held_out_nats_per_row": outcome.best_nats,
+            "held_out_nats_per_row_of_marginals": outcome.curve[0][2],
+            "curve": outcome.curve,
+        }
+
+    # ------------------------------------------------------------------ how likely
+
+    def log_prob(self, X=None, *, query=None, evidence=None, orders: int | None = None, method: str = "path"):
+        """Log probability of each row in nats: densities in your units, masses for discrete columns.
+
+        log_prob(table)                     over the cells present
+        log_prob(query=..., evidence=...)   log p(query | evidence), row by row; evidence may be one row (a dict)
+        method="ratio" takes log p(query, evidence) − log p(evidence) instead of the direct path.
+        """
+        self._check_fitted()
+        x, question = self._question(X, query, evidence)
+        return self._log_prob(x, question, orders, method)
+
+    def _log_prob(self, x: Tensor, question: Question, orders: int | None, method: str) -> np.ndarray:
+        self._warn_untrained(question.is_query)
+        protocols = self._protocols(orders)
+        if method == "ratio":
+            return log_prob_by_ratio(self.model_, x, question, protocols).numpy()
+        if method != "path":
+            raise QuestionError(f"There is no method {method!r}; use 'path' or 'ratio'.")
+        with share_bar("scoring", self.verbose if len(x) > 2000 else False) as report:
+            return log_prob(self.model_, x, question, protocols, report=report).numpy()
+
+    def _protocols(self, orders: int | None):
+        """Orders to average over; a workload of one canonical order is asked along that order."""
+        wanted = orders if orders is not None else self.orders
+        if self.workload in ("joint", "marginals") and orders is None:
+            wanted = 1
+        return order_ensemble(len(self.schema_.variables), max(int(wanted), 1), self._seed())
+
+    def score(self, X, y=None) -> float:
+        """Mean log probability per row."""
+        return float(np.mean(self.log_prob(X)))
+
+    def score_samples(self, X):
+        """The same as log_prob(X), by scikit-learn's name."""
+        return self.log_prob(X)
+
+    def _question(self, X, query, evidence) -> tuple[Tensor, Question]:
+        if X is not None and query is not None:
+            raise QuestionError("Give a table, or query= and evidence=, not both.")
+        asked = read_table(X if X is not None else query, self._names()) if (X is not None or query is not None) else None
+        if asked is None:
+            raise QuestionError("Nothing is asked: give a table, or query= (and evidence=).")
+        if query is not None:
+            self._refuse_left_out(asked)
+        x, is_query = self._encode(asked)
+        if evidence is None:
+            return x, Question(is_query, torch.zeros_like(is_query))
+        known = read_table(evidence)
+        self._refuse_left_out(known)
+        overlap = [name for name in known.names if name in asked.names]
+        if overlap:
+            raise QuestionError(f"Column {overlap[0]!r} is both asked and given; it can be only one.")
+        x_known, is_evidence = self._encode(known)
+        if len(x_known) not in (1, len(x)):
+            raise QuestionError(f"The query has {len(x)} rows and the evidence {len(x_known)}; they must match.")
+        x_known, is_evidence = x_known.expand_as(x), is_evidence.expand_as(is_query)
+        return torch.where(is_evidence.unsqueeze(-1), x_known, x), Question(is_query, is_evidence)
+
+    def _names(self) -> list[str]:
+        return [*self.schema_.names]
+
+    def _encode(self, table: Table, unseen: str = "error") -> tuple[Tensor, Tensor]:
+        cells, is_present = self.schema_.encode(table, unseen)
+        return torch.from_numpy(cells), torch.from_numpy(is_present)
+
+    def _refuse_left_out(self, table: Table) -> None:
+        for name in table.names:
+            self.schema_.index(name)
+
+    def _warn_untrained(self, is_query: Tensor) -> None:
+        names = untrained_columns(self.workload, self.schema_, is_query)
+        if names:
+            warnings.warn(
+                f"The model was fitted for other questions: {', '.join(names)} was never asked in training, "
+                "so this answer is close to its marginal; fit with workload='any' to ask it.",
+                AnyGivenWarning,
+                stacklevel=4,
+            )
+
+    # ------------------------------------------------------------------ one column
+
+    def conditional(self, query: str, evidence: dict[str, Any] | None = None) -> Conditional:
+        """The distribution of one column given a row of evidence."""
+        self._check_fitted()
+        if not isinstance(query, str):
+            raise QuestionError("conditional() takes the name of one column; for several, ask each or use sample().")
+        column = self.schema_.index(query)
+        evidence = {key: value for key, value in (evidence or {}).items() if not _is_missing(value)}
+        if query in evidence:
+            raise QuestionError(f"Column {query!r} is both asked and given; it can be only one.")
+        x, is_evidence = self._evidence_row(evidence)
+        is_query = torch.zeros_like(is_evidence)
+        is_query[:, column] = True
+        self._warn_untrained(is_query)
+        with torch.no_grad():
+            look = self.model_.look(x, is_evidence, torch.tensor([column]))
+        return conditional_of(self.schema_.variables[column], look.of(column), evidence)
+
+    def _evidence_row(self, evidence: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        n = len(self.schema_.variables)
+        if not evidence:
+            return torch.zeros(1, n, 4), torch.zeros(1, n, dtype=torch.bool)
+        table = read_table({key: [value] for key, value in evidence.items()})
+        self._refuse_left_out(table)
+        return self._encode(table)
+
+    def predict(self, X, target: str):
+        """The target's mean (numbers) or likeliest value (categories), given the other cells of each row."""
+        self._check_fitted()
+        column = self.schema_.index(target)
+        x, is_present = self._encode(read_table(X, self._names()), unseen="gap")
+        is_evidence = is_present.clone()
+        is_evidence[:, column] = False
+        asked = torch.zeros_like(is_evidence)
+        asked[:, column] = True
+        self._warn_untrained(asked)
+        variable = self.schema_.variables[column]
+        from anygiven.inference.summaries import looks
+
+        parts = [
+            summarise(variable.domain, conditionals.of(column), "mean")
+            for _, _, conditionals in looks(self.model_, x, Path.look(is_evidence, asked))
+        ]
+        values = np.concatenate(parts) if parts else np.empty(0)
+        return _as_labels(values, variable)
+
+    # ------------------------------------------------------------------ draws and gaps
+
+    def sample(self, n: int = 1, evidence=None, *, steps: int | None = None, temperature: float = 1.0, random_state=None):
+        """Rows like the training table. With evidence: n rows for each row of evidence.
+
+        `steps` draws in that many network calls instead of one per column: faster, less exact.
+        """
+        self._check_fitted()
+        if n < 1:
+            raise QuestionError("Ask for at least one row.")
+        _check_temperature(temperature)
+        if evidence is None or (isinstance(evidence, dict) and not evidence):
+            x, is_evidence = self._evidence_row({})
+        else:
+            known = read_table(evidence)
+            self._refuse_left_out(known)
+            x, is_evidence = self._encode(known)
+        x, is_evidence = x.repeat_interleave(n, dim=0), is_evidence.repeat_interleave(n, dim=0)
+        drawn = self._draw(x, is_evidence, steps, temperature, random_state)
+        return self.schema_.decode(drawn.numpy())
+
+    def _draw(self, x: Tensor, is_evidence: Tensor, steps, temperature: float, random_state) -> Tensor:
+        generator = torch.Generator().manual_seed(self._seed() if random_state is None else int(random_state))
+        question = Question(~is_evidence, is_evidence)
+        self._warn_untrained(question.is_query)
+        n = len(self.schema_.variables)
+        step = torch.empty(is_evidence.shape, dtype=torch.int64)
+        # A few orders shared by many rows: nearly as varied as one order a row, and far fewer columns a look.
+        for rows in torch.arange(len(x)).chunk(N_DRAWING_ORDERS if len(x) >= 256 else 1):
+            protocol = Canonical(tuple(torch.randperm(n, generator=generator).tolist()))
+            protocol = Budget(protocol, int(steps)) if steps else protocol
+            part = Question(question.is_query[rows], question.is_evidence[rows])
+            step[rows] = protocol.path(part).step
+        with share_bar("drawing", self.verbose if len(x) > 5000 else False) as report:
+            return draw(self.model_, x, Path(step), generator, temperature, report)
+
+    def impute(self, X, *, statistic: str = "mean", draws: int | None = None, steps: int | None = None,
+               temperature: float = 1.0, random_state=None):  # fmt: skip
+        """The table with every gap filled and nothing else touched.
+
+        statistic: "mean" (the likeliest value for categories), "median" or "mode" of each gap given all that is
+        present in its row. draws=m gives a list of m tables, each a joint draw of all gaps.
+        """
+        self._check_fitted()
+        if statistic not in STATISTICS:
+            raise QuestionError(f"There is no statistic {statistic!r}; use one of {', '.join(STATISTICS)}.")
+        _check_temperature(temperature)
+        table = read_table(X, self._names())
+        x, is_present = self._encode(table, unseen="gap")
+        is_present = self._leave_absent_columns(table, is_present)
+        if draws is None:
+            with share_bar("filling", self.verbose if len(x) > 5000 else False) as report:
+                found = fill(self.model_, self.schema_.domains, x, is_present, statistic, report)
+            return self._filled(table, found)
+        seed = self._seed() if random_state is None else int(random_state)
+        tables = []
+        for m in range(draws):
+            drawn = self._draw(x, is_present, steps, temperature, seed + m).double().numpy()
+            found = {
+                i: variable.domain.decode(drawn[~is_present[:, i].numpy(), i])
+                for i, variable in enumerate(self.schema_.variables)
+                if not bool(is_present[:, i].all())
+            }
+            tables.append(self._filled(table, found))
+        return tables
+
+    def _leave_absent_columns(self, table: Table, is_present: Tensor) -> Tensor:
+        missing = [name for name in self.schema_.names if name not in table.names]
+        if missing:
+            raise TableError(f"The table has no column {missing[0]!r}, which the model was fitted on; add it, as gaps if need be.")
+        return is_present
+
+    def _filled(self, table: Table, found: dict[int, np.ndarray]):
+        """Only true gaps are written back: a value never seen in training is present, so it stays."""
+        by_name = {column.name: column for column in table.columns}
+        _, is_present = self.schema_.encode(table, "gap") if found else (None, None)
+        filled = {}
+        for i, values in found.items():
+            name = self.schema_.names[i]
+            column = by_name[name]
+            assert is_present is not None
+            treated_as_gap = ~is_present[:, i]
+            variable = self.schema_.variables[i]
+            if variable.storage.kind in ("date", "datetime"):
+                values = variable.domain.snap(values)  # type: ignore[attr-defined]
+            filled[name] = values[~column.is_present[treated_as_gap]]
+        return fill_frame(table, {name: values for name, values in filled.items() if len(values)})
+
+    # ------------------------------------------------------------------ saving
+
+    def save(self, path) -> None:
+        """Write the model as a folder, whole or not at all."""
+        self._check_fitted()
+        from anygiven import __version__
+
+        parameters = {key: value for key, value in self.get_params().items() if _is_plain(value)}
+        config = {
+            "kind": "tabular",
+            "version": __version__,
+            "architecture": self.architecture_.to_json(),
+            "parameters": parameters,
+            "n_features_in": self.n_features_in_,
+        }
+        weights = {name: tensor.detach() for name, tensor in self.model_.state_dict().items()}
+        save_folder(FilePath(path), config, self.schema_.to_json(), weights, self.report_)
+
+    @classmethod
+    def load(cls, path) -> TabularDensity:
+        config, schema, weights, report = load_folder(FilePath(path))
+        try:
+            density = cls(**config["parameters"])
+            density.schema_ = Schema.from_json(schema)
+            density.architecture_ = Architecture(**config["architecture"])
+            density.model_ = build_model(density.schema_, density.architecture_, 0)
+            density.model_.load_state_dict(weights)
+        except (KeyError, TypeError, RuntimeError, AnyGivenError):
+            raise ModelFolderError(f"{path} is damaged: its parts do not fit together; fit or copy it again.") from None
+        density.model_.eval()
+        density.report_ = report
+        density.n_features_in_ = config.get("n_features_in", len(density.schema_.variables))
+        return density
+
+    def describe(self) -> str:
+        """What was learnt, for a person."""
+        self._check_fitted()
+        r = self.report_
+        head = (
+            f"{r['rows']:,} rows, {r['columns']} columns, {r['gaps']:,} gaps; {r['parameters']:,} parameters, "
+            f"{r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']}).\n"
+            f"Held-out nats per row: {r['held_out_nats_per_row']:.3f} "
+            f"(independent columns: {r['held_out_nats_per_row_of_marginals']:.3f}; lower is better)."
+        )
+        return f"{head}\n\n{self.schema_}"
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("This TabularDensity is not fitted yet; call fit(table) first.")
+
+
+def build_model(schema: Schema, architecture: Architecture, seed: int) -> AnyOrderModel:
+    """Network and head for a schema, with weights from a seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = NETWORKS[architecture.network](
+            schema.domains, architecture.width, architecture.depth, architecture.dropout
+        )
+        return AnyOrderModel(network, TableHead(network.width, schema.domains, architecture.n_components))
+
+
+def _hold_out(n: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Rows to learn from and rows for the validation questions (all rows for both in tiny tables)."""
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed + 3))
+    if n < 20:
+        return order, order
+    size = min(max(n // 10, 10), 3000)
+    return order[size:], order[:size]
+
+
+def _fingerprint(data: Data, architecture: Architecture, settings: Settings, workload: str) -> str:
+    """What a checkpoint must agree with to be resumed."""
+    digest = hashlib.sha256(data.x.numpy().tobytes())
+    digest.update(data.is_present.numpy().tobytes())
+    digest.update(json.dumps([architecture.to_json(), settings.__dict__, workload], default=str).encode())
+    return digest.hexdigest()
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and np.isnan(value))
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _as_labels(values: np.ndarray, variable) -> np.ndarray:
+    """Predictions in the user's own type; means of whole numbers stay fractions."""
+    from anygiven.variables.domains import Numeric
+    from anygiven.variables.tables import native_values
+
+    if isinstance(variable.domain, Numeric) and variable.storage.kind in ("integer", "float"):
+        return np.asarray(values, dtype=np.float64)
+    labels = native_values(values, variable.storage)
+    kinds = {type(label) for label in labels}
+    return labels.astype(float) if kinds == {float} else labels
+
+
+def _check_temperature(temperature: float) -> None:
+    if not temperature > 0:
+        raise QuestionError(f"The temperature is {temperature}; it must be greater than nought.")

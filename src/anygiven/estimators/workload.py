@@ -1,0 +1,92 @@
+"""The words by which a user states a workload, and the objective that trains for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from anygiven.errors import QuestionError
+from anygiven.lattice import (
+    BernoulliEvidence,
+    CardMask,
+    GapPatterns,
+    Glimpse,
+    Joint,
+    KnownAsked,
+    Looks,
+    Objective,
+    UniformEvidence,
+    Workload,
+)
+from anygiven.lattice.workloads import Mixture
+from anygiven.variables import Schema
+
+WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
+
+
+def objective_of(workload: Any, schema: Schema, is_present: Tensor) -> Objective:
+    """What to train for the stated workload.
+
+    "any"           every conditional alike (ARDM's law): good for all questions, the default
+    "marginals"     marginals along the canonical order (MAC's D^CR): better there, worse on conditionals
+    "joint"         the joint along the canonical order only
+    "conditionals"  |evidence| uniform;  "bernoulli"  each column known with probability ½
+    "gaps"          the gap patterns of the table itself
+    {"known": [...], "asked": [...]}, a Workload, or an Objective
+    """
+    if isinstance(workload, Objective):
+        return workload
+    if workload == "any":
+        return Looks(Joint())
+    if workload == "joint":
+        return Glimpse(Joint(), edges=True, cardinality=False)
+    if workload == "marginals":
+        return Glimpse(CardMask(), edges=False, cardinality=True)
+    return Looks(workload_of(workload, schema, is_present))
+
+
+def workload_of(workload: Any, schema: Schema, is_present: Tensor) -> Workload:
+    if isinstance(workload, Workload):
+        return workload
+    if workload == "conditionals":
+        return UniformEvidence()
+    if workload == "bernoulli":
+        return BernoulliEvidence()
+    if workload == "gaps":
+        patterns = is_present
+        if bool(patterns.all()):
+            raise QuestionError("The workload 'gaps' needs a table with gaps, and this one has none.")
+        return GapPatterns(patterns)
+    if isinstance(workload, dict) and set(workload) <= {"known", "asked"} and "known" in workload:
+        known = tuple(schema.index(name) for name in workload["known"])
+        asked = tuple(schema.index(name) for name in workload.get("asked", ()))
+        if set(known) & set(asked):
+            raise QuestionError("The workload names a column as both known and asked.")
+        return KnownAsked(known, asked)
+    raise QuestionError(
+        f"{workload!r} is not a workload: use one of {', '.join(WORKLOADS)}, or "
+        "{'known': [...], 'asked': [...]}."
+    )
+
+
+def untrained_columns(workload: Any, schema: Schema, is_query: Tensor) -> list[str]:
+    """The asked columns that the stated workload never trained."""
+    parts = [workload]
+    if isinstance(workload, Mixture):
+        parts = list(workload.parts)
+    asked = torch.zeros(len(schema.variables), dtype=torch.bool)
+    for part in parts:
+        if isinstance(part, dict):
+            part = workload_of(part, schema, torch.ones(1, len(asked), dtype=torch.bool))
+        if not isinstance(part, KnownAsked):
+            return []
+        mine = torch.ones_like(asked)
+        mine[list(part.known)] = False
+        if part.asked:
+            mine = torch.zeros_like(asked)
+            mine[list(part.asked)] = True
+        asked |= mine
+    wanted = is_query.any(dim=0) & ~asked
+    return [schema.names[i] for i in wanted.nonzero().squeeze(1).tolist()]

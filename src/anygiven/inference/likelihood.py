@@ -1,0 +1,62 @@
+"""How likely: log p of any query given any evidence, along one path or averaged over several orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from anygiven.lattice import Canonical, Protocol, Question
+from anygiven.model import AnyOrderModel
+
+CHUNK = 4096  # rows scored at a time
+
+
+def log_prob(
+    model: AnyOrderModel,
+    x: Tensor,
+    question: Question,
+    protocols: Sequence[Protocol] = (Canonical(),),
+    generator: torch.Generator | None = None,
+    report: Callable[[float], None] | None = None,
+) -> Tensor:
+    """(B,) log p(query | evidence): Algorithm 2 along each protocol's path, then log-mean-exp over them.
+
+    This is section 5.2's second method, the direct path from evidence to query.
+    """
+    out = []
+    for done, rows in enumerate(torch.arange(len(x)).split(CHUNK)):
+        part = Question(question.is_query[rows], question.is_evidence[rows])
+        totals = [_along(model, x[rows], part, protocol, generator) for protocol in protocols]
+        out.append(torch.stack(totals).double().logsumexp(0) - math.log(len(totals)))
+        if report:
+            report(min(1.0, (done + 1) * CHUNK / len(x)))
+    return torch.cat(out) if out else torch.zeros(0, dtype=torch.float64)
+
+
+def _along(model: AnyOrderModel, x: Tensor, question: Question, protocol: Protocol, generator) -> Tensor:
+    with torch.no_grad():
+        return model.log_prob(x, protocol.path(question, generator)).sum(dim=1)
+
+
+def log_prob_by_ratio(
+    model: AnyOrderModel,
+    x: Tensor,
+    question: Question,
+    protocols: Sequence[Protocol] = (Canonical(),),
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """(B,) log p(query, evidence) − log p(evidence): section 5.2's first method, two marginals."""
+    nothing = torch.zeros_like(question.is_evidence)
+    both = Question(question.is_query | question.is_evidence, nothing)
+    evidence = Question(question.is_evidence, nothing)
+    return log_prob(model, x, both, protocols, generator) - log_prob(model, x, evidence, protocols, generator)
+
+
+def order_ensemble(n_variables: int, n_orders: int, seed: int = 0) -> list[Protocol]:
+    """The canonical order and further orders, the same for every row, so an answer does not depend on its batch."""
+    generator = torch.Generator().manual_seed(seed + 11)
+    orders = [torch.randperm(n_variables, generator=generator).tolist() for _ in range(n_orders - 1)]
+    return [Canonical(), *(Canonical(tuple(order)) for order in orders)]

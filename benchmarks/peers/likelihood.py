@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from noised import Split
 from scipy.special import logsumexp
 
 from anygiven.variables.marginals import LOG_SQRT_2PI, Marginal, fit_marginal
+from noised import Split
 
 
 class Prepared:
@@ -128,14 +128,16 @@ def gaussian_copula(p: Prepared) -> np.ndarray:
     out = p.category_log_prob(p.codes_test, p.frequencies()) + p.log_slope_test.sum(1)
     if p.z.shape[1]:
         full = completed(p.z)
-        out += gaussian_log_prob(p.z_test, full.mean(0), np.cov(full.T).reshape(full.shape[1], -1) + 1e-5 * np.eye(full.shape[1]))
+        out += gaussian_log_prob(
+            p.z_test, full.mean(0), np.cov(full.T).reshape(full.shape[1], -1) + 1e-5 * np.eye(full.shape[1])
+        )
     return out
 
 
 class ScoreMixture:
     """Full-covariance Gaussians on normal scores times categories, by EM; size chosen on held-out rows."""
 
-    def __init__(self, p: Prepared, n_components: int, rows: np.ndarray, seed: int = 0, n_iterations: int = 60):
+    def __init__(self, p: Prepared, n_components: int, rows: np.ndarray, seed: int = 0, n_iterations: int = 40):
         rng = np.random.default_rng(seed)
         self.p = p
         full = completed(p.z)[rows] if p.z.shape[1] else np.zeros((len(rows), 0))
@@ -187,7 +189,7 @@ class ScoreMixture:
 
 def score_mixture(p: Prepared, sizes=(1, 2, 4, 8, 15, 30)) -> np.ndarray:
     rng = np.random.default_rng(0)
-    order = rng.permutation(len(p.z))[:20000]
+    order = rng.permutation(len(p.z))[:12000]
     cut = max(len(order) // 8, 20)
     held, rows = order[:cut], order[cut:]
     best, best_score = None, -np.inf
@@ -285,7 +287,9 @@ class ChowLiu:
                     belief[up] += np.log(mass @ self.tables[node].T) + top
                 else:
                     total += np.log(mass @ self.margins[node]) + top[:, 0]
-        inside = np.where(np.isnan(z), 0.0, -0.5 * np.nan_to_num(z) ** 2 - LOG_SQRT_2PI + log_slope + np.log(self.n_bins))
+        inside = np.where(
+            np.isnan(z), 0.0, -0.5 * np.nan_to_num(z) ** 2 - LOG_SQRT_2PI + log_slope + np.log(self.n_bins)
+        )
         return total + inside.sum(1)
 
 

@@ -229,7 +229,7 @@ class NumericConditional(Conditional):
         if self.variable.storage.kind in ("date", "datetime"):
             import pandas as pd
 
-            return pd.Timestamp(value).timestamp()
+            return float(pd.Timestamp(value).timestamp())  # pyright: ignore[reportAttributeAccessIssue]
         try:
             return float(value)
         except (TypeError, ValueError):
@@ -289,7 +289,9 @@ class NumericConditional(Conditional):
         edges = np.linspace(low, high, 121)
         z = torch.from_numpy(self._domain.marginal.score(self._axis(edges))).float()[:, None]
         mass = self._smooth_p * np.diff(self._conditional.smooth.cdf(z)[:, 0].double().numpy())
-        shown = edges if self.variable.storage.kind not in ("date", "datetime") else (edges * 1e6).astype("datetime64[us]")
+        shown = (
+            edges if self.variable.storage.kind not in ("date", "datetime") else (edges * 1e6).astype("datetime64[us]")
+        )
         ax.fill_between(shown[1:], mass / np.diff(edges), step="pre", color="#3b6ea5", alpha=0.6)
         ax.set_ylabel("density")
         self._plot_atoms(ax, low, high)
@@ -303,7 +305,9 @@ class NumericConditional(Conditional):
         return values if domain.step is None else (values - domain.origin) / domain.step
 
     def _plot_atoms(self, ax, low: float, high: float) -> None:
-        inside = [(a, p) for a, p in zip(self._domain.atoms, self._atom_p, strict=True) if low <= a <= high and p > 1e-3]
+        inside = [
+            (a, p) for a, p in zip(self._domain.atoms, self._atom_p, strict=True) if low <= a <= high and p > 1e-3
+        ]
         if inside:
             twin = ax.twinx()
             twin.vlines([a for a, _ in inside], 0, [p for _, p in inside], color="#c2571a", linewidth=2)

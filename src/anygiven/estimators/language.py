@@ -38,7 +38,7 @@ def parse_question(text: str) -> ParsedQuestion:
 
 
 def parse_evidence(text: str) -> dict[str, str | float]:
-    """"age=51, city='New York'" → a dict."""
+    """ "age=51, city='New York'" → a dict."""
     evidence: dict[str, str | float] = {}
     for item in _items(text):
         name, value = _pair(item)

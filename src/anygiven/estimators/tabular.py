@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -141,7 +143,7 @@ class TabularDensity(BaseEstimator):
         learn, held = _hold_out(len(data), seed)
         folder = FilePath(self.checkpoint) if self.checkpoint else None
         fingerprint = _fingerprint(data, self.architecture_, settings, str(self.workload)) if folder else ""
-        with training_bar(self.verbose) as report:
+        with training_bar(self.verbose) as report, _threads_for(self.architecture_):
             outcome = train(
                 self.model_, data.rows(learn), data.rows(held), objective, settings, report, folder, fingerprint
             )
@@ -205,7 +207,9 @@ class TabularDensity(BaseEstimator):
     def _question(self, X, query, evidence) -> tuple[Tensor, Question]:
         if X is not None and query is not None:
             raise QuestionError("Give a table, or query= and evidence=, not both.")
-        asked = read_table(X if X is not None else query, self._names()) if (X is not None or query is not None) else None
+        asked = (
+            read_table(X if X is not None else query, self._names()) if (X is not None or query is not None) else None
+        )
         if asked is None:
             raise QuestionError("Nothing is asked: give a table, or query= (and evidence=).")
         if query is not None:
@@ -294,7 +298,9 @@ class TabularDensity(BaseEstimator):
 
     # ------------------------------------------------------------------ draws and gaps
 
-    def sample(self, n: int = 1, evidence=None, *, steps: int | None = None, temperature: float = 1.0, random_state=None):
+    def sample(
+        self, n: int = 1, evidence=None, *, steps: int | None = None, temperature: float = 1.0, random_state=None
+    ):
         """Rows like the training table. With evidence: n rows for each row of evidence.
 
         `steps` draws in that many network calls instead of one per column: faster, less exact.
@@ -361,7 +367,9 @@ class TabularDensity(BaseEstimator):
     def _leave_absent_columns(self, table: Table, is_present: Tensor) -> Tensor:
         missing = [name for name in self.schema_.names if name not in table.names]
         if missing:
-            raise TableError(f"The table has no column {missing[0]!r}, which the model was fitted on; add it, as gaps if need be.")
+            raise TableError(
+                f"The table has no column {missing[0]!r}, which the model was fitted on; add it, as gaps if need be."
+            )
         return is_present
 
     def _filled(self, table: Table, found: dict[int, np.ndarray]):
@@ -439,6 +447,18 @@ def build_model(schema: Schema, architecture: Architecture, seed: int) -> AnyOrd
             schema.domains, architecture.width, architecture.depth, architecture.dropout
         )
         return AnyOrderModel(network, TableHead(network.width, schema.domains, architecture.n_components))
+
+
+@contextmanager
+def _threads_for(architecture: Architecture) -> Iterator[None]:
+    """One thread trains a narrow MLP as fast as two, and does not stall when other programs share the cores."""
+    before = torch.get_num_threads()
+    if architecture.network == "mlp" and architecture.width <= 256:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _hold_out(n: int, seed: int) -> tuple[Tensor, Tensor]:

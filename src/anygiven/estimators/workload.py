@@ -66,8 +66,7 @@ def workload_of(workload: Any, schema: Schema, is_present: Tensor) -> Workload:
             raise QuestionError("The workload names a column as both known and asked.")
         return KnownAsked(known, asked)
     raise QuestionError(
-        f"{workload!r} is not a workload: use one of {', '.join(WORKLOADS)}, or "
-        "{'known': [...], 'asked': [...]}."
+        f"{workload!r} is not a workload: use one of {', '.join(WORKLOADS)}, or {{'known': [...], 'asked': [...]}}."
     )
 
 

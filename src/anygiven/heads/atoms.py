@@ -100,5 +100,3 @@ class AtomsPlusContinuousHead(Head):
     def forward(self, features: Tensor) -> AtomsPlusContinuous:
         atoms = self.get_buffer("atoms")
         return AtomsPlusContinuous(self.symbols(features), atoms, self.smooth(features))
-
-

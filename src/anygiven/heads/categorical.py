@@ -110,13 +110,15 @@ class OrdinalHead(Head):
     from each other; the free logits take what does not follow the order.
     """
 
+    basis: Tensor  # (2, K)
+
     def __init__(self, width: int, frequencies: Tensor, positions: Tensor):
         super().__init__()
         self.free = CategoricalHead(width, frequencies)
         self.shared = nn.Linear(width, 2)
         nn.init.zeros_(self.shared.weight)
         nn.init.zeros_(self.shared.bias)
-        self.register_buffer("basis", torch.stack([positions, positions**2]).float())  # (2, K)
+        self.register_buffer("basis", torch.stack([positions, positions**2]).float())
 
     def forward(self, features: Tensor) -> Ordinal:
         return Ordinal(self.free.linear(features) + self.shared(features) @ self.basis)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -105,7 +106,7 @@ class TableConditionals:
         group = self.layout.groups[int(self.layout.group_of[column])]
         if group == "symbols":
             return symbols
-        at, columns = self._group(group)
+        _, columns = self._group(group)
         k = int((columns == column).nonzero()[0])
         logits, loc, scale = (part[:, k] for part in self.mixtures[group])
         first = int(self.layout.symbol_start[column])
@@ -129,6 +130,13 @@ class TableHead(nn.Module):
     """features (B, width), or (B, N, width) with features of each variable → TableConditionals."""
 
     groups = ("symbols", "points", "cells")
+    n_symbols: Tensor  # (N,)
+    symbol_start: Tensor  # (N,) among all symbols
+    group_of: Tensor  # (N,) index into groups
+    smooth_symbol: Tensor  # (N,) the symbol of the smooth part, −1 if there is none
+    position: Tensor  # (S,) of each symbol on the normal scale
+    segment: Tensor  # (S,) which variable a symbol belongs to
+    ordered: Tensor  # (S,) 1 where the variable has an order
 
     def __init__(self, width: int, domains: Sequence[Domain], n_components: int = 8):
         super().__init__()
@@ -141,8 +149,9 @@ class TableHead(nn.Module):
         for group, kernel in self.kernels.items():
             n = int((self.group_of == self.groups.index(group)).sum())
             if n:
-                self.smooth[group] = nn.Linear(width, n * 3 * n_components)
-                self._start_at_normal(self.smooth[group], n, kernel)
+                linear = nn.Linear(width, n * 3 * n_components)
+                self._start_at_normal(linear, n, kernel)
+                self.smooth[group] = linear
         self._start_at_marginals(domains)
 
     def _register_layout(self, domains: Sequence[Domain]) -> None:
@@ -236,7 +245,7 @@ class TableHead(nn.Module):
         return logits, loc, log_scale.clamp(FINEST_LOG_SCALE, WIDEST_LOG_SCALE).exp()
 
     @staticmethod
-    def _apply(linear: nn.Module, rows: Tensor, features: Tensor, variables: Tensor | None) -> Tensor:
+    def _apply(linear: Any, rows: Tensor, features: Tensor, variables: Tensor | None) -> Tensor:
         """Some outputs of a linear layer: from shared features, or each from its own variable's features."""
         weight, bias = linear.weight[rows], linear.bias[rows]
         if variables is None:

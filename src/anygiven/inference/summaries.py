@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from anygiven.heads import AtomsPlusContinuous, Categorical
+from anygiven.heads import AtomsPlusContinuous, Categorical, TableConditionals
 from anygiven.lattice import Path
 from anygiven.model import AnyOrderModel
 from anygiven.variables.domains import Domain, Numeric
@@ -73,6 +73,7 @@ def summarise(domain: Domain, conditional, statistic: str) -> np.ndarray:
         return median(domain, conditional)
     if isinstance(conditional, Categorical):
         return likeliest(domain, conditional)
+    assert isinstance(domain, Numeric)
     if statistic == "mode":
         return numeric_mode(domain, conditional)
     return conditional_mean(domain, conditional)
@@ -92,7 +93,7 @@ def numeric_mode(domain: Numeric, conditional: AtomsPlusContinuous) -> np.ndarra
 
 
 @torch.no_grad()
-def looks(model: AnyOrderModel, x: Tensor, path: Path) -> Iterator[tuple[Tensor, Tensor, object]]:
+def looks(model: AnyOrderModel, x: Tensor, path: Path) -> Iterator[tuple[Tensor, Tensor, TableConditionals]]:
     """(rows, asked, conditionals) chunk by chunk, for a path of one step."""
     for rows in torch.arange(len(x)).split(CHUNK):
         asked = path.asked_at(0)[rows]
@@ -115,7 +116,7 @@ def fill(
     for rows, asked, conditionals in looks(model, x, path):
         for column in asked.any(dim=0).nonzero().squeeze(1).tolist():
             gaps = asked[:, column]
-            conditional = _rows(conditionals.of(column), gaps)  # type: ignore[attr-defined]
+            conditional = _rows(conditionals.of(column), gaps)
             found.setdefault(column, []).append(summarise(domains[column], conditional, statistic))
         if report:
             report(float(rows[-1] + 1) / len(x))

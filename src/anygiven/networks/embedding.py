@@ -17,6 +17,10 @@ N_BINS = 7
 class CellFeatures(nn.Module):
     """For each variable: an index of its symbol (0 of its block: hidden) and features of its score."""
 
+    start: Tensor  # (N,) first index of each variable's symbols
+    ordered: Tensor  # (N,) bool
+    knots: Tensor  # (N_BINS,)
+
     def __init__(self, domains: Sequence[Domain]):
         super().__init__()
         sizes = torch.tensor([domain.n_symbols + 1 for domain in domains])

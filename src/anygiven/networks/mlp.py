@@ -41,5 +41,3 @@ class ResidualMLP(AbsorbingNetwork):
         for block in self.blocks:
             h = block(h)
         return self.norm(h)
-
-

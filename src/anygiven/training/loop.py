@@ -78,7 +78,9 @@ class _Run:
         self.model, self.data, self.objective, self.settings = model, data, objective, settings
         self.checkpoint, self.fingerprint = checkpoint, fingerprint
         self.generator = torch.Generator().manual_seed(settings.seed)
-        self.optimizer = torch.optim.AdamW(_decayed(model, settings.weight_decay), lr=settings.learning_rate, fused=True)
+        self.optimizer = torch.optim.AdamW(
+            _decayed(model, settings.weight_decay), lr=settings.learning_rate, fused=True
+        )
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
         self.best = {name: p.clone() for name, p in self.average.items()}
         self.questions = _validation_questions(valid, objective, settings.seed)
@@ -136,7 +138,7 @@ class _Run:
         keep = min(self.settings.ema, (1 + self.step) / (10 + self.step))
         names, current = zip(*self.model.named_parameters(), strict=True)
         averages = [self.average[name] for name in names]
-        torch._foreach_lerp_(averages, [p.detach() for p in current], 1 - keep)
+        torch._foreach_lerp_(averages, [p.detach() for p in current], 1 - keep)  # pyright: ignore[reportPrivateImportUsage]
 
     def _evaluate_every(self) -> int:
         return max(1, self.settings.max_steps // self.settings.evaluations)

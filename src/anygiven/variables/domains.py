@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -72,9 +72,10 @@ class Domain(ABC):
 
 
 KINDS: dict[str, type[Domain]] = {}
+D = TypeVar("D", bound=Domain)
 
 
-def register(cls: type[Domain]) -> type[Domain]:
+def register(cls: type[D]) -> type[D]:
     KINDS[cls.kind] = cls
     return cls
 

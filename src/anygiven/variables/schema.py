@@ -167,7 +167,9 @@ def _parse_numbers(column: Column, variable: Variable) -> np.ndarray:
             values[row] = parse(column.values[row])
         except (TypeError, ValueError):
             wanted = "date" if parse is _parse_date else "number"
-            raise SchemaError(f"{column.values[row]!r} is not a {wanted}, but column {column.name!r} holds {wanted}s.") from None
+            raise SchemaError(
+                f"{column.values[row]!r} is not a {wanted}, but column {column.name!r} holds {wanted}s."
+            ) from None
     if np.isinf(values).any():
         raise SchemaError(f"Column {column.name!r} was given an infinite value; give a finite number.")
     return values
@@ -176,7 +178,7 @@ def _parse_numbers(column: Column, variable: Variable) -> np.ndarray:
 def _parse_date(text: Any) -> float:
     import pandas as pd
 
-    return pd.Timestamp(text).timestamp()
+    return float(pd.Timestamp(text).timestamp())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _parse_categories(column: Column, variable: Variable) -> np.ndarray:
@@ -223,7 +225,9 @@ def _encode(column: Column, is_present: np.ndarray, variable: Variable) -> np.nd
             + "."
         ) from None
     except (TypeError, ValueError):
-        raise SchemaError(f"Column {column.name!r} was given a value of the wrong type; it holds {variable.storage.kind}s.") from None
+        raise SchemaError(
+            f"Column {column.name!r} was given a value of the wrong type; it holds {variable.storage.kind}s."
+        ) from None
 
 
 # ------------------------------------------------------------------ inference
@@ -248,7 +252,9 @@ def infer_schema(table: Table, overrides: dict[str, Any] | None = None, seed: in
         except _LeftOut as reason:
             left_out[column.name] = str(reason)
     if not variables:
-        raise TableError("No column can be modelled: all look like identifiers or free text; override them in the schema.")
+        raise TableError(
+            "No column can be modelled: all look like identifiers or free text; override them in the schema."
+        )
     return Schema(tuple(variables), left_out, table.backend)
 
 

@@ -71,14 +71,15 @@ def read_table(source: Any, names: list[str] | None = None) -> Table:
                                for key, value in source.items()})  # fmt: skip
     if isinstance(source, pd.Series):
         source = source.to_frame()
+    native: Any = source
     try:
-        frame = nw.from_native(source, eager_only=True)
+        frame = nw.from_native(native, eager_only=True)
     except TypeError:
         raise TableError(
             f"A {type(source).__name__} is not a table: give a pandas, polars or pyarrow table, "
             "a 2-D numpy array, or the path of a CSV or Parquet file."
         ) from None
-    return _from_frame(source, backend=str(frame.implementation))
+    return _from_frame(native, backend=str(frame.implementation))
 
 
 def read_file(path: Path) -> pd.DataFrame:
@@ -132,7 +133,7 @@ def _from_array(array: np.ndarray, names: list[str] | None) -> Table:
 
 
 def _from_frame(native: Any, backend: str) -> Table:
-    frame = nw.from_native(native, eager_only=True)
+    frame: nw.DataFrame = nw.from_native(native, eager_only=True)
     names = [str(name) for name in frame.columns]
     if not names:
         raise TableError("The table has no columns.")
@@ -159,14 +160,17 @@ def _read_column(name: str, series: nw.Series) -> Column:
         return _objects(name, series.to_list(), Storage("string", native, categories, is_ordered))
     if dtype in (nw.String, nw.Object, nw.Unknown):
         return _objects(name, series.to_list(), Storage("string", native))
-    raise TableError(f"Column {name!r} holds {dtype}, which is not a number, category, text or date: drop or convert it.")
+    raise TableError(
+        f"Column {name!r} holds {dtype}, which is not a number, category, text or date: drop or convert it."
+    )
 
 
 def _categories(series: nw.Series) -> tuple[tuple, bool]:
     native = series.to_native()
     if isinstance(native, pd.Series):
         return tuple(native.cat.categories), bool(native.cat.ordered)
-    return tuple(series.cat.get_categories().to_list()), series.dtype == nw.Enum
+    is_ordered = series.dtype == nw.Enum or bool(getattr(getattr(native, "type", None), "ordered", False))
+    return tuple(series.cat.get_categories().to_list()), is_ordered
 
 
 def _numbers(name: str, series: nw.Series, storage: Storage) -> Column:
@@ -249,8 +253,9 @@ def build_frame(columns: dict[str, tuple[np.ndarray, Storage]], backend: str) ->
         return pd.DataFrame(frame)
     if backend == "pyarrow":
         return _arrow_table(columns)
-    series = [_other_series(name, values, storage, backend) for name, (values, storage) in columns.items()]
-    return nw.from_dict({s.name: s for s in series}, backend=backend).to_native()
+    library: Any = backend
+    series = [_other_series(name, values, storage, library) for name, (values, storage) in columns.items()]
+    return nw.from_dict({s.name: s for s in series}, backend=library).to_native()
 
 
 def _pandas_series(values: np.ndarray, storage: Storage) -> pd.Series:
@@ -269,8 +274,8 @@ def _pandas_series(values: np.ndarray, storage: Storage) -> pd.Series:
 
 def _time_zone(native: str) -> str | None:
     """From "datetime64[ns, UTC]", "Datetime(time_unit='us', time_zone='UTC')" or "timestamp[us, tz=UTC]"."""
-    found = re.search(r"(?:time_zone='|tz=|\[[a-z]+, )([A-Za-z][\w/+-]*)", native)
-    return found[1] if found and found[1] != "tz" else None
+    found = re.search(r"(?:time_zone='|tz=|\[[a-z]+, (?!tz=))([A-Za-z][\w/+-]*)", native)
+    return found[1] if found else None
 
 
 def _other_series(name: str, values: np.ndarray, storage: Storage, backend: str) -> nw.Series:

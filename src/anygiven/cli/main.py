@@ -1,0 +1,234 @@
+"""The command line. Commands import what they need when they run, so --help is instant."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from anygiven import __version__
+from anygiven.errors import AnyGivenError, AnyGivenWarning, QuestionError
+
+app = typer.Typer(
+    help="Any question, given anything you know: one model answers every conditional of a table.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+ModelPath = Annotated[Path, typer.Argument(help="A model folder made by anygiven fit.", metavar="MODEL")]
+TablePath = Annotated[Path, typer.Argument(help="A CSV, CSV.gz or Parquet file.", metavar="TABLE")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+
+
+def run() -> None:
+    """Entry point: a user's mistake is one sentence on standard error and exit code 2."""
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", AnyGivenWarning)
+    warnings.showwarning = lambda message, *_, **__: print(f"Note: {message}", file=sys.stderr)
+    try:
+        app()
+    except AnyGivenError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError:
+        print("Error: there is not enough memory; use fewer rows or columns.", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: anygiven demo --minutes 0.5")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("anygiven-demo"),
+    minutes: Annotated[float, typer.Option(help="Training time at most.", min=0.0)] = 1.0,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """The main job on an embedded table, in about a minute: ask, fill gaps, compare, and write a report."""
+    from anygiven.cli.demo import run_demo
+
+    run_demo(out, minutes, seed, as_json)
+
+
+@app.command(epilog="Example: anygiven fit patients.csv --out patients.model --column code=categorical")
+def fit(
+    table: TablePath,
+    out: Annotated[Path, typer.Option(help="Where the model folder goes.")],
+    minutes: Annotated[float, typer.Option(help="Training time at most.")] = 4.0,
+    workload: Annotated[
+        str, typer.Option(help="Which questions will be asked: any, joint, marginals, conditionals, bernoulli, gaps.")
+    ] = "any",
+    known: Annotated[str, typer.Option(help="Columns that will always be known, comma-separated.")] = "",
+    asked: Annotated[str, typer.Option(help="Columns that will be asked, with --known.")] = "",
+    network: Annotated[str, typer.Option(help="auto, mlp or transformer.")] = "auto",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Override a column's kind: NAME=continuous|grid|count|categorical|ordinal|leave out."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a table. Killed on the way, the same command goes on where it was."""
+    from anygiven import TabularDensity
+
+    if not minutes > 0:
+        raise QuestionError("--minutes must be greater than nought.")
+    _check_out(out)
+    law: Any = workload
+    if known:
+        law = {"known": _names(known), **({"asked": _names(asked)} if asked else {})}
+    density = TabularDensity(
+        schema=_overrides(column or []),
+        workload=law,
+        network=network,
+        max_minutes=minutes,
+        checkpoint=str(out.with_name(f"{out.name}.checkpoint")),
+        verbose=None if not as_json else False,
+        random_state=seed,
+    )
+    density.fit(table)
+    density.save(out)
+    if as_json:
+        _print_json({"model": str(out), **density.report_})
+    else:
+        print(density.describe())
+        print(f"\nSaved to {out}. Ask it: anygiven ask {out} {_example_question(density)}")
+
+
+def _check_out(out: Path) -> None:
+    from anygiven.errors import OutputError
+    from anygiven.estimators.folder import is_model
+
+    if not out.absolute().parent.exists():
+        raise OutputError(f"There is no folder {out.parent}; create it first.")
+    if out.exists() and not is_model(out):
+        raise OutputError(f"{out} exists and is not a model; choose another name.")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _overrides(pairs: list[str]) -> dict[str, str]:
+    wrong = [pair for pair in pairs if "=" not in pair]
+    if wrong:
+        raise QuestionError(f"--column {wrong[0]!r} is not NAME=KIND.")
+    return {name.strip(): kind.strip() for name, kind in (pair.rsplit("=", 1) for pair in pairs)}
+
+
+def _example_question(density) -> str:
+    names = density.schema_.names
+    given = density.sample(1)
+    import narwhals as nw
+
+    value = nw.from_native(given, eager_only=True)[names[0]].to_list()[0]
+    shown = f"{value:g}" if isinstance(value, float) else f"'{value}'" if isinstance(value, str) else value
+    return f'"{names[-1]} | {names[0]}={shown}"' if len(names) > 1 else f'"{names[0]}"'
+
+
+@app.command(epilog="Example: anygiven describe patients.model")
+def describe(model: ModelPath, as_json: AsJson = False) -> None:
+    """What a model was fitted on, and what it learnt."""
+    density = _load(model)
+    if as_json:
+        columns = [{"name": n, "kind": k, "values": line} for n, k, line in density.schema_.describe()]
+        _print_json({"columns": columns, **density.report_})
+    else:
+        print(density.describe())
+
+
+@app.command(epilog="Example: anygiven ask patients.model \"glucose | age=51, city='New York'\"")
+def ask(
+    model: ModelPath,
+    question: Annotated[str, typer.Argument(help="\"price, area | rooms=3, city='New York'\"")],
+    plot: Annotated[Path | None, typer.Option(help="Write a picture (PNG).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question. A column with a value (diabetes='yes' | …) is answered with its probability."""
+    from anygiven.cli.answers import answer_question
+
+    answer_question(_load(model), question, plot, as_json)
+
+
+@app.command(epilog="Example: anygiven score patients.model new_patients.csv --out scores.csv")
+def score(
+    model: ModelPath,
+    table: TablePath,
+    out: Annotated[Path | None, typer.Option(help="Write one log probability a row (CSV or Parquet).")] = None,
+    query: Annotated[str, typer.Option(help="Columns asked; by default all.")] = "",
+    given: Annotated[str, typer.Option(help="Columns given, with --query.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """How likely is each row? Log probabilities in nats, over the cells present."""
+    from anygiven.cli.tables import score_table
+
+    score_table(_load(model), table, out, _names(query), _names(given), as_json)
+
+
+@app.command(epilog='Example: anygiven sample patients.model --rows 1000 --given "age=51" --out drawn.csv')
+def sample(
+    model: ModelPath,
+    rows: Annotated[int, typer.Option(help="How many rows.")] = 10,
+    given: Annotated[str, typer.Option(help="Evidence: \"age=51, sex='f'\".")] = "",
+    out: Annotated[Path | None, typer.Option(help="CSV, CSV.gz or Parquet; by default the screen.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Network calls; by default one per column.")] = None,
+    temperature: Annotated[float, typer.Option(help="Below 1: likelier rows.")] = 1.0,
+    seed: Seed = 0,
+) -> None:
+    """Draw rows like the training table."""
+    from anygiven.cli.tables import sample_table
+
+    sample_table(_load(model), rows, given, out, steps, temperature, seed)
+
+
+@app.command(epilog="Example: anygiven impute patients.model new_patients.csv --out filled.csv")
+def impute(
+    model: ModelPath,
+    table: TablePath,
+    out: Annotated[Path, typer.Option(help="CSV, CSV.gz or Parquet.")],
+    statistic: Annotated[str, typer.Option(help="mean (the likeliest value for categories), median or mode.")] = "mean",
+    draws: Annotated[int | None, typer.Option(help="Write this many tables, each a joint draw of the gaps.")] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Fill every gap and touch nothing else."""
+    from anygiven.cli.tables import impute_table
+
+    impute_table(_load(model), table, out, statistic, draws, seed, as_json)
+
+
+def _load(model: Path):
+    from anygiven import load
+
+    return load(model)
+
+
+def _print_json(data: dict) -> None:
+    print(json.dumps(data, default=str, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,123 @@
+"""Commands that read and write tables."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from anygiven.errors import QuestionError
+from anygiven.estimators.language import parse_evidence
+from anygiven.variables.tables import read_file, write_table, write_whole
+
+GAPS = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA",
+        "NULL", "NaN", "n/a", "nan", "null"}  # fmt: skip  # what pyarrow reads as a gap
+
+
+def score_table(density, path: Path, out: Path | None, query: list[str], given: list[str], as_json: bool) -> None:
+    frame = read_file(path)
+    if given and not query:
+        raise QuestionError("--given needs --query: say what is asked.")
+    if query:
+        density.schema_.index(query[0])
+        _require_columns(frame, query + given)
+        log_p = density.log_prob(query=frame[query], evidence=frame[given] if given else None)
+    else:
+        log_p = density.log_prob(frame)
+    if out:
+        write_table(pd.DataFrame({"log_prob": log_p}), out)
+    figures = {
+        "rows": len(log_p),
+        "mean": float(np.mean(log_p)) if len(log_p) else None,
+        "standard_error": float(np.std(log_p) / np.sqrt(max(len(log_p), 1))) if len(log_p) else None,
+        "lowest_row": int(np.argmin(log_p)) if len(log_p) else None,
+    }
+    if as_json:
+        print(json.dumps({**figures, "log_prob": [float(v) for v in log_p]}))
+    else:
+        print(f"{figures['rows']:,} rows, {figures['mean']:.3f} ± {figures['standard_error']:.3f} nats per row; "
+              f"the least likely is row {figures['lowest_row']}.")  # fmt: skip
+
+
+def _require_columns(frame: pd.DataFrame, names: list[str]) -> None:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise QuestionError(f"The table has no column {missing[0]!r}.")
+
+
+def sample_table(density, rows: int, given: str, out: Path | None, steps, temperature: float, seed: int) -> None:
+    drawn = density.sample(rows, parse_evidence(given) or None, steps=steps, temperature=temperature, random_state=seed)
+    frame = drawn if isinstance(drawn, pd.DataFrame) else pd.DataFrame(drawn, columns=pd.Index(density.schema_.names))
+    if out:
+        write_table(frame, out)
+        print(f"{len(frame):,} rows written to {out}.")
+    else:
+        print(frame.to_csv(index=False), end="")
+
+
+def impute_table(density, path: Path, out: Path, statistic: str, draws: int | None, seed: int, as_json: bool) -> None:
+    frame = read_file(path)
+    filled = density.impute(frame, statistic=statistic, draws=draws, random_state=seed)
+    outs = [out] if draws is None else [out.with_name(_numbered(out.name, m)) for m in range(1, draws + 1)]
+    tables = [filled] if draws is None else filled
+    for table, target in zip(tables, outs, strict=True):
+        _write_filled(path, frame, table, target)
+    left = sorted(set(frame.columns[frame.isna().any()]) - set(density.schema_.names))
+    n_gaps = int(frame[[c for c in frame.columns if c not in left]].isna().sum().sum())
+    if as_json:
+        print(json.dumps({"rows": len(frame), "filled": n_gaps, "files": [str(o) for o in outs], "not_filled": left}))
+    else:
+        print(f"{n_gaps:,} gaps filled in {len(frame):,} rows; written to {', '.join(str(o) for o in outs)}.")
+        if left:
+            print(f"Left as they are, since they are not modelled: {', '.join(left)}.")
+
+
+def _numbered(name: str, m: int) -> str:
+    stem, dot, rest = name.partition(".")
+    return f"{stem}.{m}{dot}{rest}"
+
+
+def _write_filled(source: Path, before: pd.DataFrame, after: pd.DataFrame, out: Path) -> None:
+    """From CSV to CSV the text of every present cell is kept as it stands; only gaps are written."""
+    if _is_csv(source) and _is_csv(out):
+        write_whole(out, lambda temporary: _fill_text(source, before, after, temporary, _opener(out)))
+    else:
+        write_table(after, out)
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix not in (".parquet", ".pq")
+
+
+def _opener(path: Path):
+    return gzip.open if path.suffix == ".gz" else open
+
+
+def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, target: Path, opener) -> None:
+    is_gap = before.isna().to_numpy()
+    texts = {j: [_text(value) for value in after.iloc[:, j]] for j in np.flatnonzero(is_gap.any(axis=0))}
+    with _opener(source)(source, "rt", encoding="utf-8-sig", newline="") as read, \
+            opener(target, "wt", encoding="utf-8", newline="") as write:  # fmt: skip
+        rows, writer = csv.reader(read), csv.writer(write, lineterminator="\n")
+        writer.writerow(next(rows))
+        row = 0
+        for cells in rows:
+            if not cells:
+                continue  # pyarrow skips blank lines too
+            for j in np.flatnonzero(is_gap[row]):
+                if cells[j] in GAPS:
+                    cells[j] = texts[j][row]
+            writer.writerow(cells)
+            row += 1
+
+
+def _text(value) -> str:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}" if value != round(value) else f"{value:.0f}"
+    return str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +60,17 @@ class AnyOrderModel(nn.Module):
     @property
     def n_parameters(self) -> int:
         return sum(p.numel() for p in self.parameters())
+
+
+class EnsembleModel(AnyOrderModel):
+    """Several models that look together: every conditional is the equal mixture of theirs."""
+
+    def __init__(self, members: Sequence[AnyOrderModel]):
+        nn.Module.__init__(self)
+        self.members = nn.ModuleList(members)
+
+    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> TableConditionals:
+        return TableConditionals.average([member.look(x, is_evidence, columns) for member in self.members])  # type: ignore[operator]
 
 
 class Walk:

@@ -31,5 +31,5 @@ def architecture_for(n_rows: int, n_variables: int, network: str) -> Architectur
 
 
 def steps_for(n_rows: int) -> int:
-    """Optimiser steps at most; early stopping usually ends sooner on small tables."""
-    return 3_000 if n_rows < 2_000 else 8_000 if n_rows < 20_000 else 12_000
+    """Optimiser steps at most; early stopping ends sooner where there is little to learn."""
+    return 8_000 if n_rows < 20_000 else 12_000

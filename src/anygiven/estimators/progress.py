@@ -29,13 +29,13 @@ def _bar(title: str, verbose: bool | None) -> Iterator:
 
 
 @contextmanager
-def training_bar(verbose: bool | None) -> Iterator:
-    """A callback for the training loop."""
+def training_bar(verbose: bool | None, n_members: int) -> Iterator:
+    """A callback for the training loop: which member, and how far it is."""
     with _bar("training", verbose) as move:
         if move is None:
             yield None
         else:
-            yield lambda p: move(p.step / p.max_steps, _note(p))
+            yield lambda k, p: move((k + p.step / p.max_steps) / n_members, _note(p))
 
 
 def _note(progress: Progress) -> str:

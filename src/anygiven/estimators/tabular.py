@@ -7,6 +7,8 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -26,7 +28,7 @@ from anygiven.heads import TableHead
 from anygiven.inference import draw, fill, log_prob, log_prob_by_ratio, order_ensemble
 from anygiven.inference.summaries import summarise
 from anygiven.lattice import Budget, Canonical, Path, Question
-from anygiven.model import AnyOrderModel
+from anygiven.model import AnyOrderModel, EnsembleModel
 from anygiven.networks import NETWORKS
 from anygiven.training import Data, Outcome, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
@@ -51,6 +53,9 @@ class TabularDensity(BaseEstimator):
     network : "auto", "mlp" or "transformer"
     orders : int
         How many orders a likelihood is averaged over (log-mean-exp); the first is the column order.
+    members : int
+        How many networks are trained and answer together; they share the time allowed. On the tables measured one
+        network trained longer was as good, so one is the default.
     max_minutes : float
         Training stops by then at the latest, and usually much earlier.
     max_steps, width, depth, dropout, n_components, learning_rate, weight_decay, batch_size : optional
@@ -68,6 +73,7 @@ class TabularDensity(BaseEstimator):
         workload="any",
         network="auto",
         orders=8,
+        members=1,
         max_minutes=4.0,
         max_steps=None,
         width=None,
@@ -85,6 +91,7 @@ class TabularDensity(BaseEstimator):
         self.workload = workload
         self.network = network
         self.orders = orders
+        self.members = members
         self.max_minutes = max_minutes
         self.max_steps = max_steps
         self.width = width
@@ -109,9 +116,8 @@ class TabularDensity(BaseEstimator):
         data = Data(torch.from_numpy(cells), torch.from_numpy(present))
         self.n_features_in_ = len(table.columns)
         self.architecture_ = self._architecture(len(data))
-        self.model_ = build_model(self.schema_, self.architecture_, seed)
-        outcome = self._train(data, seed)
-        self.report_ = self._report(outcome, data)
+        self.model_, outcomes = self._train(data, seed, max(int(self.members), 1))
+        self.report_ = self._report(outcomes, data)
         return self
 
     def _seed(self) -> int:
@@ -130,39 +136,49 @@ class TabularDensity(BaseEstimator):
         }
         return Architecture(**{**chosen.to_json(), **given})
 
-    def _train(self, data: Data, seed: int) -> Outcome:
+    def _train(self, data: Data, seed: int, n_members: int) -> tuple[AnyOrderModel, list[Outcome]]:
+        """Each member from its own seed, on its own hold-out; together they share the time allowed."""
         objective = objective_of(self.workload, self.schema_, data.is_present)
         settings = Settings(
             max_steps=self.max_steps or steps_for(len(data)),
-            max_minutes=self.max_minutes,
+            max_minutes=None if self.max_minutes is None else self.max_minutes / n_members,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             batch_size=self.batch_size,
             seed=seed,
         )
-        learn, held = _hold_out(len(data), seed)
         folder = FilePath(self.checkpoint) if self.checkpoint else None
-        fingerprint = _fingerprint(data, self.architecture_, settings, str(self.workload)) if folder else ""
-        with training_bar(self.verbose) as report, _threads_for(self.architecture_):
-            outcome = train(
-                self.model_, data.rows(learn), data.rows(held), objective, settings, report, folder, fingerprint
-            )
+        members, outcomes = [], []
+        with training_bar(self.verbose, n_members) as report, _threads_for(self.architecture_):
+            for k in range(n_members):
+                member_settings = replace(settings, seed=seed + 1000 * k)
+                model = build_model(self.schema_, self.architecture_, member_settings.seed)
+                learn, held = _hold_out(len(data), member_settings.seed)
+                place = folder / f"member-{k}" if folder else None
+                fingerprint = (
+                    _fingerprint(data, self.architecture_, member_settings, str(self.workload)) if folder else ""
+                )
+                outcomes.append(train(model, data.rows(learn), data.rows(held), objective, member_settings,
+                                      report and partial(report, k), place, fingerprint))  # fmt: skip
+                members.append(model)
         if folder:
             remove_checkpoint(folder)
-        return outcome
+        return (members[0] if n_members == 1 else EnsembleModel(members)).eval(), outcomes
 
-    def _report(self, outcome: Outcome, data: Data) -> dict[str, Any]:
+    def _report(self, outcomes: list[Outcome], data: Data) -> dict[str, Any]:
+        outcome = outcomes[0]
         return {
             "rows": len(data),
             "columns": len(self.schema_.variables),
             "gaps": int((~data.is_present).sum()),
             "parameters": self.model_.n_parameters,
-            "steps": outcome.steps,
+            "members": len(outcomes),
+            "steps": sum(o.steps for o in outcomes),
             "best_step": outcome.best_step,
-            "seconds": round(outcome.seconds, 1),
+            "seconds": round(sum(o.seconds for o in outcomes), 1),
             "stopped": outcome.stopped,
-            "held_out_nats_per_row": outcome.best_nats,
-            "held_out_nats_per_row_of_marginals": outcome.curve[0][2],
+            "held_out_nats_per_row": float(np.mean([o.best_nats for o in outcomes])),
+            "held_out_nats_per_row_of_marginals": float(np.mean([o.curve[0][2] for o in outcomes])),
             "curve": outcome.curve,
         }
 
@@ -413,7 +429,8 @@ class TabularDensity(BaseEstimator):
             density = cls(**config["parameters"])
             density.schema_ = Schema.from_json(schema)
             density.architecture_ = Architecture(**config["architecture"])
-            density.model_ = build_model(density.schema_, density.architecture_, 0)
+            members = [build_model(density.schema_, density.architecture_, 0) for _ in range(report["members"])]
+            density.model_ = members[0] if len(members) == 1 else EnsembleModel(members)
             density.model_.load_state_dict(weights)
         except (KeyError, TypeError, RuntimeError, AnyGivenError):
             raise ModelFolderError(f"{path} is damaged: its parts do not fit together; fit or copy it again.") from None
@@ -427,8 +444,8 @@ class TabularDensity(BaseEstimator):
         self._check_fitted()
         r = self.report_
         head = (
-            f"{r['rows']:,} rows, {r['columns']} columns, {r['gaps']:,} gaps; {r['parameters']:,} parameters, "
-            f"{r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']}).\n"
+            f"{r['rows']:,} rows, {r['columns']} columns, {r['gaps']:,} gaps; {r['members']} network(s), "
+            f"{r['parameters']:,} parameters, {r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']}).\n"
             f"Held-out nats per row: {r['held_out_nats_per_row']:.3f} "
             f"(independent columns: {r['held_out_nats_per_row_of_marginals']:.3f}; lower is better)."
         )

@@ -28,7 +28,8 @@ class Categorical(Conditional):
         return torch.arange(self.logits.shape[-1], dtype=self.logits.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        return self.log_probabilities.gather(-1, value.long().unsqueeze(-1)).squeeze(-1)
+        table = self.log_probabilities.expand(*value.shape, self.logits.shape[-1])
+        return table.gather(-1, value.long().unsqueeze(-1)).squeeze(-1)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self.quantile(uniform(self.logits.shape[:-1], generator))

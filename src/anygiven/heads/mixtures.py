@@ -187,7 +187,10 @@ class KernelMixture(Conditional):
         return -(self.log_weights.exp() * torch.stack(parts, dim=-1)).sum(-1)
 
     def temperature(self, t: float) -> KernelMixture:
-        return type(self)(self.log_weights / t, self.loc, self.scale * math.sqrt(t), self.kernel)
+        """p^(1/t) of each component: its mass becomes w^(1/t) · scale^(1 − 1/t), its scale √t times as wide.
+        Exact for Gaussians that stand apart."""
+        logits = self.log_weights / t + (1 - 1 / t) * self.scale.log()
+        return type(self)(logits, self.loc, self.scale * math.sqrt(t), self.kernel)
 
 
 @dataclass(frozen=True)

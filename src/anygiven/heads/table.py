@@ -7,6 +7,7 @@ normal scores too: Gaussian where values are points, logistic where they are cel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,21 @@ class TableConditionals:
         first = int(self.layout.symbol_start[column])
         atoms = self.layout.position[first : first + size - 1]
         return AtomsPlusContinuous(symbols, atoms, KernelMixture(logits, loc, scale, self.layout.kernels[group]))
+
+    @classmethod
+    def average(cls, members: Sequence[TableConditionals]) -> TableConditionals:
+        """The equal mixture of several members' conditionals, which is again symbols and a kernel mixture."""
+        first = members[0]
+        log_symbols = torch.stack([m.log_symbols for m in members]).logsumexp(0) - math.log(len(members))
+        mixtures = {}
+        for group in first.mixtures:
+            at, column = first._group(group)
+            smooth = first.start[at] + first.layout.smooth_symbol[column]
+            # A member's components count as much as it believes in the smooth part.
+            logits = [m.mixtures[group][0].log_softmax(-1) + m.log_symbols[:, smooth, None] for m in members]
+            parts = [torch.cat([m.mixtures[group][k] for m in members], dim=-1) for k in (1, 2)]
+            mixtures[group] = (torch.cat(logits, dim=-1), *parts)
+        return cls(first.layout, first.columns, log_symbols, first.start, mixtures)
 
     def where(self, is_taken: Tensor, other: TableConditionals) -> TableConditionals:
         """This one where is_taken (B, C), the other elsewhere."""

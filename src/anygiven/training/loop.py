@@ -184,10 +184,12 @@ class _Run:
         return Progress(self.step, self.settings.max_steps, self.train_nats, nats, self.outcome.best_nats)
 
     def _finish(self) -> Outcome:
-        self._load(self.best)
-        self.model.eval()
         self.outcome.steps, self.outcome.seconds = self.step, self.spent
         self.outcome.stopped = self.outcome.stopped or "all steps done"
+        if self.checkpoint:
+            self._save()  # so that a run of several members does not train this one again
+        self._load(self.best)
+        self.model.eval()
         return self.outcome
 
     # -------------------------------------------------------------- checkpoints
@@ -202,7 +204,7 @@ class _Run:
         facts = {
             "fingerprint": self.fingerprint, "step": self.step, "spent": self.spent, "stale": self.stale,
             "train_nats": self.train_nats, "max_steps": self.settings.max_steps, "curve": self.outcome.curve,
-            "best_nats": self.outcome.best_nats, "best_step": self.outcome.best_step,
+            "best_nats": self.outcome.best_nats, "best_step": self.outcome.best_step, "stopped": self.outcome.stopped,
         }  # fmt: skip
         save_checkpoint(self.checkpoint, tensors, facts)
 
@@ -221,6 +223,7 @@ class _Run:
         self.settings = self.settings.within(facts["max_steps"])
         self.outcome.curve = [tuple(point) for point in facts["curve"]]
         self.outcome.best_nats, self.outcome.best_step = facts["best_nats"], facts["best_step"]
+        self.outcome.stopped = facts["stopped"]
 
 
 def _decayed(model: AnyOrderModel, weight_decay: float) -> list[dict]:

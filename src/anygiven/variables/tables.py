@@ -109,11 +109,15 @@ def _read_csv(path: Path):
     from pyarrow import csv
 
     try:
-        return csv.read_csv(path, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+        table = csv.read_csv(path, convert_options=csv.ConvertOptions(strings_can_be_null=True))
     except (pyarrow.ArrowInvalid, OSError, EOFError) as error:
         if "UTF8" in str(error) or "UTF-8" in str(error):
             raise TableError(f"{path} is not UTF-8 text; save it as UTF-8 and try again.") from None
         raise TableError(f"{path} cannot be read as CSV: {_first_line(error)}.") from None
+    # pyarrow takes text that is not UTF-8 for bytes
+    if any(pyarrow.types.is_binary(column.type) for column in table.schema):
+        raise TableError(f"{path} is not UTF-8 text; save it as UTF-8 and try again.")
+    return table
 
 
 def _first_line(error: BaseException) -> str:
@@ -170,7 +174,8 @@ def _categories(series: nw.Series) -> tuple[tuple, bool]:
     if isinstance(native, pd.Series):
         return tuple(native.cat.categories), bool(native.cat.ordered)
     is_ordered = series.dtype == nw.Enum or bool(getattr(getattr(native, "type", None), "ordered", False))
-    return tuple(series.cat.get_categories().to_list()), is_ordered
+    declared = getattr(series.dtype, "categories", None)  # of an Enum; else the values in use
+    return tuple(declared if declared is not None else series.drop_nulls().unique().sort().to_list()), is_ordered
 
 
 def _numbers(name: str, series: nw.Series, storage: Storage) -> Column:

@@ -1,0 +1,119 @@
+"""Every workload, protocol and objective keeps the contract of the lattice."""
+
+import pytest
+import torch
+
+from anygiven.lattice import (
+    EVIDENCE,
+    NEVER,
+    BernoulliEvidence,
+    Blend,
+    Budget,
+    Canonical,
+    CardMask,
+    GapPatterns,
+    Glimpse,
+    Joint,
+    KnownAsked,
+    Looks,
+    Mixture,
+    Objective,
+    Protocol,
+    Question,
+    RandomOrder,
+    Strided,
+    UniformEvidence,
+    WholePath,
+    Workload,
+    mixture,
+)
+
+N = 7
+PATTERNS = torch.rand(50, N, generator=torch.Generator().manual_seed(0)) < 0.6
+WORKLOADS = [
+    Joint(), CardMask(), UniformEvidence(), BernoulliEvidence(0.3), KnownAsked((0, 2)), KnownAsked((0,), (3, 4)),
+    GapPatterns(PATTERNS), mixture([Joint(), UniformEvidence()]),
+]  # fmt: skip
+PROTOCOLS = [
+    Canonical(), Canonical((6, 5, 4, 3, 2, 1, 0)), RandomOrder(), Strided(3), Budget(Canonical(), 3),
+    Budget(RandomOrder(), 2),
+]  # fmt: skip
+OBJECTIVES = [
+    *(Looks(w, p) for w in WORKLOADS for p in PROTOCOLS[:3]),
+    *(WholePath(w, p) for w in WORKLOADS for p in PROTOCOLS),
+    *(Glimpse(w, p, e, c) for w in WORKLOADS for p in PROTOCOLS[:4] for e in (False, True) for c in (False, True)),
+    Blend((Looks(), WholePath(CardMask())), (0.5, 0.5)),
+]
+
+
+def present(rows: int = 400) -> torch.Tensor:
+    is_present = torch.rand(rows, N, generator=torch.Generator().manual_seed(5)) < 0.8
+    is_present[0] = False  # a row with nothing in it must not break anything
+    is_present[1] = torch.eye(N, dtype=torch.bool)[3]
+    return is_present
+
+
+def test_nothing_is_forgotten():
+    assert {type(w) for w in WORKLOADS} == set(Workload.__subclasses__())
+    assert {type(p) for p in PROTOCOLS} == set(Protocol.__subclasses__())
+    assert {type(o) for o in OBJECTIVES} == set(Objective.__subclasses__())
+    assert Mixture in {type(w) for w in WORKLOADS}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=repr)
+def test_questions_are_about_present_variables(workload):
+    is_present = present()
+    question = workload.draw(is_present, torch.Generator().manual_seed(0))
+    assert not (question.is_query & question.is_evidence).any()
+    assert not ((question.is_query | question.is_evidence) & ~is_present).any()
+    again = workload.draw(is_present, torch.Generator().manual_seed(0))
+    assert torch.equal(question.is_query, again.is_query)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
+def test_paths_reveal_each_query_variable_once(protocol):
+    question = UniformEvidence().draw(present(), torch.Generator().manual_seed(0))
+    path = protocol.path(question, torch.Generator().manual_seed(1))
+    assert torch.equal(path.is_query, question.is_query)
+    assert torch.equal(path.is_evidence, question.is_evidence)
+    rest = ~(question.is_query | question.is_evidence)
+    assert (path.step[rest] == NEVER).all()
+    assert (path.step[question.is_evidence] == EVIDENCE).all()
+    for row, is_query in zip(path.step, path.is_query, strict=True):
+        steps = sorted(row[is_query].tolist())
+        if steps:
+            assert steps[0] == 0
+            assert set(steps) == set(range(steps[-1] + 1))  # no empty step
+            if isinstance(protocol, Budget):
+                assert steps[-1] < protocol.steps
+            else:
+                assert steps == list(range(len(steps)))
+
+
+def test_strided_order_has_no_ties_and_is_as_defined():
+    question = Question(torch.ones(1, 7, dtype=torch.bool), torch.zeros(1, 7, dtype=torch.bool))
+    step = Strided(3).path(question).step[0]
+    assert step.argsort().tolist() == [0, 3, 6, 1, 4, 2, 5]
+
+
+def test_budget_groups_are_of_nearly_equal_size():
+    question = Question(torch.ones(1, 7, dtype=torch.bool), torch.zeros(1, 7, dtype=torch.bool))
+    counts = torch.bincount(Budget(Canonical(), 3).path(question).step[0])
+    assert sorted(counts.tolist()) == [2, 2, 3]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+def test_objectives_weigh_only_what_is_asked(objective):
+    is_present = present()
+    path, weights = objective.draw(is_present, torch.Generator().manual_seed(0))
+    assert weights.shape == is_present.shape
+    assert (weights >= 0).all()
+    assert weights.isfinite().all()
+    assert float(weights[~path.is_query].abs().sum()) == 0
+    assert not ((path.is_query | path.is_evidence) & ~is_present).any()
+
+
+def test_query_and_evidence_may_not_overlap():
+    everything = torch.ones(1, 3, dtype=torch.bool)
+    with pytest.raises(ValueError, match="both query and evidence"):
+        Question(everything, everything)

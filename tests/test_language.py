@@ -1,0 +1,59 @@
+"""The question language."""
+
+import pytest
+
+from anygiven.errors import QuestionError
+from anygiven.estimators.language import parse_evidence, parse_question
+
+
+def test_the_example():
+    parsed = parse_question("price, area | rooms=3, city='New York'")
+    assert parsed.query == {"price": None, "area": None}
+    assert parsed.evidence == {"rooms": 3.0, "city": "New York"}
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "evidence"),
+    [
+        ("age", {"age": None}, {}),
+        ("diabetes='yes' | age=51", {"diabetes": "yes"}, {"age": 51.0}),
+        ("capital-gain | hours-per-week=40", {"capital-gain": None}, {"hours-per-week": 40.0}),
+        ("'a, b' | \"x|y\"='1'", {"a, b": None}, {"x|y": "1"}),
+        ("y | name=O'Brien", {"y": None}, {"name": "O'Brien"}),
+        ("y | when=2020-01-31", {"y": None}, {"when": "2020-01-31"}),
+        ("y | t=-3.5e2", {"y": None}, {"t": -350.0}),
+        ("y | city=New York, n == 3", {"y": None}, {"city": "New York", "n": 3.0}),
+        ("pm2.5 | TEMP=1", {"pm2.5": None}, {"TEMP": 1.0}),
+    ],
+)
+def test_what_is_understood(text, query, evidence):
+    parsed = parse_question(text)
+    assert (parsed.query, parsed.evidence) == (query, evidence)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "asks for nothing"),
+        ("| a=1", "asks for nothing"),
+        ("a | b", "no value"),
+        ("a | b=", "no value after"),
+        ("a | b=1 | c=2", "more than one"),
+        ("a, a", "twice"),
+        ("a | b=1, b=2", "twice"),
+        ("a | a=1", "both asked and given"),
+        ("a | b>3", "no value"),
+        ("a | b>=3", "only '='"),
+        ("a,, b", "empty place"),
+        ("a | b='x", "not closed"),
+        ("a | =3", "names no column"),
+    ],
+)
+def test_what_is_refused_in_one_sentence(text, message):
+    with pytest.raises(QuestionError, match=message):
+        parse_question(text)
+
+
+def test_evidence_alone():
+    assert parse_evidence("a=1, b='x y'") == {"a": 1.0, "b": "x y"}
+    assert parse_evidence("") == {}

@@ -1,0 +1,101 @@
+"""The loop: learns, stops, averages, and goes on after a kill."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import anygiven as ag
+from anygiven.training import Settings
+from anygiven.training.checkpoint import load_checkpoint, save_checkpoint
+from conftest import mixed_table
+
+
+def test_early_stopping_keeps_the_best_weights():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(60, 6))  # nothing to learn
+    density = ag.TabularDensity(max_steps=2000, verbose=False, learning_rate=5e-3, dropout=0.0).fit(noise)
+    report = density.report_
+    assert report["steps"] < 2000
+    assert report["held_out_nats_per_row"] <= report["held_out_nats_per_row_of_marginals"]
+
+
+def test_max_minutes_is_kept(table):
+    started = time.monotonic()
+    density = ag.TabularDensity(max_steps=1_000_000, max_minutes=0.05, verbose=False).fit(table)
+    assert density.report_["steps"] < 1_000_000
+    assert time.monotonic() - started < 30  # three seconds asked; the bound only catches a schedule that is ignored
+
+
+def test_a_resumed_run_ends_as_an_unbroken_one(table, tmp_path, monkeypatch):
+    whole = ag.TabularDensity(max_steps=40, verbose=False).fit(table)
+
+    class Killed(Exception):
+        pass
+
+    from anygiven.training import loop
+
+    original, count = loop._Run._train_step, {"steps": 0}
+
+    def dies_at_25(self):
+        original(self)
+        count["steps"] += 1
+        if count["steps"] == 25:
+            self._save()
+            raise Killed
+
+    density = ag.TabularDensity(max_steps=40, verbose=False, checkpoint=str(tmp_path / "c"))
+    monkeypatch.setattr(loop._Run, "_train_step", dies_at_25)
+    with pytest.raises(Killed):
+        density.fit(table)
+    monkeypatch.setattr(loop._Run, "_train_step", original)
+    density.fit(table)
+    assert density.report_["steps"] == 40
+    assert not (tmp_path / "c").exists()
+    for name, tensor in whole.model_.state_dict().items():
+        assert torch.allclose(tensor, density.model_.state_dict()[name], atol=1e-6), name
+
+
+def test_another_table_does_not_resume(table, tmp_path):
+    save_checkpoint(tmp_path / "c", {"generator": torch.zeros(3)}, {"fingerprint": "another", "step": 5})
+    ag.TabularDensity(max_steps=3, verbose=False, checkpoint=str(tmp_path / "c")).fit(table)
+
+
+def test_a_broken_checkpoint_is_ignored(tmp_path):
+    (tmp_path / "state.safetensors").write_bytes(b"half")
+    assert load_checkpoint(tmp_path) is None
+
+
+def test_kill_minus_nine_loses_little_and_never_the_model(tmp_path):
+    """A real process, killed hard in the middle of training; the same command then finishes."""
+    mixed_table(200).to_csv(tmp_path / "t.csv", index=False)
+    code = (
+        "import anygiven.training.settings as s, dataclasses\n"
+        "s.Settings.__dataclass_fields__['checkpoint_seconds'].default = 0.2\n"
+        "import anygiven.estimators.tabular as t\n"
+        "from functools import partial\n"
+        "t.Settings = partial(t.Settings, checkpoint_seconds=0.2)\n"
+        "import sys; from anygiven.cli.main import run; run()"
+    )
+    command = [sys.executable, "-c", code, "fit", str(tmp_path / "t.csv"), "--out", str(tmp_path / "m.model")]
+    state = tmp_path / "m.model.checkpoint" / "member-0" / "state.safetensors"
+    process = subprocess.Popen([*command, "--minutes", "10"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not state.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "m.model").exists()  # nothing half-written
+    found = load_checkpoint(state.parent)
+    assert found is not None
+    assert found[1]["step"] > 0
+
+
+def test_settings_shrink_to_what_fits():
+    assert Settings(max_steps=100).within(30).max_steps == 30
+    assert Settings(max_steps=100).within(300).max_steps == 100

@@ -70,7 +70,10 @@ def test_numeric_conditional(density):
     assert heavy.cdf(heavy.quantile(0.3)) == pytest.approx(0.3, abs=0.01)
     draws = heavy.sample(2000, random_state=0)
     assert np.mean(draws) == pytest.approx(heavy.mean, abs=4 * heavy.std / 2000**0.5)
-    assert np.std(draws) == pytest.approx(heavy.std, rel=0.15)
+    # Moments are taken within the range seen in training; draws may leave it, so compare quantiles.
+    for level in (0.1, 0.25, 0.75, 0.9):
+        assert np.mean(np.array(draws) <= heavy.quantile(level)) == pytest.approx(level, abs=0.04)
+    assert np.std(np.clip(draws, *density.schema_.domains[0].limits)) == pytest.approx(heavy.std, rel=0.15)
     assert heavy.entropy() == pytest.approx(-np.mean([heavy.log_prob(v) for v in draws[:500]]), abs=0.2)
 
 

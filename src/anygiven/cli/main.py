@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -29,6 +30,8 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 
 def run() -> None:
     """Entry point: a user's mistake is one sentence on standard error and exit code 2."""
+    # Threads that wait must not spin, or a small model stalls when other programs share the cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", AnyGivenWarning)
     warnings.showwarning = lambda message, *_, **__: print(f"Note: {message}", file=sys.stderr)
@@ -155,7 +158,7 @@ def describe(model: ModelPath, as_json: AsJson = False) -> None:
     density = _load(model)
     if as_json:
         columns = [{"name": n, "kind": k, "values": line} for n, k, line in density.schema_.describe()]
-        _print_json({"columns": columns, **density.report_})
+        _print_json({**density.report_, "columns": columns})
     else:
         print(density.describe())
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from anygiven.lattice.protocols import Canonical, Protocol, RandomOrder
-from anygiven.lattice.question import EVIDENCE, Path, random_integers, random_subset, ranks
+from anygiven.lattice.question import EVIDENCE, Path, random_integers, random_subset
 from anygiven.lattice.workloads import Joint, Workload
 
 
@@ -69,8 +69,7 @@ class Glimpse(Objective):
             cell = cell.clamp(max=len(table) - 1)
             size[rows], length[rows] = cell // (count + 1), cell % (count + 1)
         query = random_subset(is_present, size, generator)
-        order = ranks(self.protocol.priority(is_present.shape, generator), query)
-        return query & (order < length[:, None]), torch.ones(len(n))
+        return self.protocol.prefix(query, length, generator), torch.ones(len(n))
 
     def _weighted_prefix(self, is_present: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Any workload: the question is drawn from M, the prefix from its law, and what the law asks of the

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question, ranks
+from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question, lowest, ranks
 
 
 class Protocol(ABC):
@@ -22,6 +22,10 @@ class Protocol(ABC):
     @abstractmethod
     def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         """(B, N) lower is revealed earlier; no ties within a row."""
+
+    def prefix(self, members: Tensor, length: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The first `length` (B,) members of each row to be revealed."""
+        return lowest(self.priority(members.shape, generator), members, length)
 
     def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
         """Query variables one at a time by ascending priority."""
@@ -48,6 +52,11 @@ class Canonical(Protocol):
         place = torch.empty(n, dtype=torch.float64)
         place[list(self.order)] = torch.arange(n, dtype=torch.float64)
         return place.expand(shape)
+
+    def prefix(self, members: Tensor, length: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        if self.order is not None:
+            return super().prefix(members, length, generator)
+        return members & (members.cumsum(dim=1) <= length[:, None])  # in natural order no sort is needed
 
 
 @dataclass(frozen=True)

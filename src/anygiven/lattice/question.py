@@ -76,7 +76,14 @@ def ranks(priority: Tensor, member: Tensor) -> Tensor:
 def random_subset(member: Tensor, size: Tensor, generator: torch.Generator) -> Tensor:
     """A uniform subset of `size` (B,) members of each row."""
     noise = torch.rand(member.shape, generator=generator, dtype=torch.float64)
-    return member & (ranks(noise, member) < size[:, None])
+    return lowest(noise, member, size)
+
+
+def lowest(priority: Tensor, member: Tensor, size: Tensor) -> Tensor:
+    """The `size` (B,) members of each row with the lowest priority: one sort, no ranks."""
+    keyed = priority.masked_fill(~member, float("inf"))
+    threshold = keyed.sort(dim=-1).values.gather(1, (size - 1).clamp(min=0)[:, None])
+    return member & (keyed <= threshold) & (size > 0)[:, None]
 
 
 def random_integers(low: Tensor, high: Tensor, generator: torch.Generator) -> Tensor:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -261,6 +262,17 @@ class Numeric(Domain):
     def smooth_value(self, z: np.ndarray) -> np.ndarray:
         """Normal score → value of the smooth part, on the grid if there is one."""
         return self._from_axis(self.marginal.value(np.asarray(z, dtype=np.float64)))
+
+    def quick_value(self, z: np.ndarray) -> np.ndarray:
+        """smooth_value from a table of 8,001 scores: for the millions of nodes that means are summed over."""
+        place = np.clip((z + SCORE_LIMIT) * (len(self.table) - 1) / (2 * SCORE_LIMIT), 0, len(self.table) - 1.001)
+        below = place.astype(np.int64)
+        share = place - below
+        return self.table[below] * (1 - share) + self.table[below + 1] * share
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        return self.smooth_value(np.linspace(-SCORE_LIMIT, SCORE_LIMIT, 8001))
 
     def smooth_score(self, values: np.ndarray, side: str = "middle") -> np.ndarray:
         """Score of a value; side "upper" gives the upper edge of its cell, "lower" the lower."""

@@ -236,10 +236,9 @@ def _decayed(model: AnyOrderModel, weight_decay: float) -> list[dict]:
 def _validation_questions(valid: Data, objective: Objective, seed: int) -> list[tuple[Tensor, Path, Tensor]]:
     """Fixed questions on the validation rows: at least 2,000 looks, so that small tables are judged finely."""
     generator = torch.Generator().manual_seed(seed + 7)
-    repeats = max(1, math.ceil(2000 / max(len(valid), 1))) if len(valid) else 0
-    questions = []
-    for _ in range(repeats):
-        path, weights = objective.draw(valid.is_present, generator)
-        for rows in torch.arange(len(valid)).split(2048):
-            questions.append((valid.x[rows], path.rows(rows), weights[rows]))
-    return questions
+    if len(valid) == 0:
+        return []
+    every = torch.arange(len(valid)).repeat(max(1, math.ceil(2000 / len(valid))))
+    path, weights = objective.draw(valid.is_present[every], generator)
+    chunks = torch.arange(len(every)).split(2048)
+    return [(valid.x[every[rows]], path.rows(rows), weights[rows]) for rows in chunks]

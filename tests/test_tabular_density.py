@@ -97,6 +97,12 @@ def test_count_conditional_has_masses_that_sum_to_one(density):
         assert np.exp(visits.log_prob(value)) == pytest.approx(visits.probabilities[value], rel=0.02, abs=1e-4)
 
 
+def test_the_mode_of_a_count_is_its_likeliest_value(density):
+    for grade in ("low", "mid", "high"):
+        visits = density.conditional("visits", {"grade": grade})
+        assert visits.mode == max(visits.probabilities, key=lambda v: visits.probabilities[v])
+
+
 def test_categorical_conditional(density):
     grade = density.conditional("grade", {"weight": 90.0})
     assert list(grade.probabilities) == ["low", "mid", "high"]

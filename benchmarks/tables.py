@@ -55,13 +55,6 @@ def _nats(log_p: np.ndarray) -> dict:
     return {"nats": float(np.mean(log_p)), "standard_error": float(np.std(log_p) / np.sqrt(len(log_p)))}
 
 
-def spflow_likelihood(s: Split) -> dict:
-    """SPFlow 1.1 lives in an environment of its own: set ANYGIVEN_SPFLOW_PYTHON to its interpreter."""
-    from peers.spflow_bridge import log_prob
-
-    return _nats(log_prob(likelihood.Prepared(s)))
-
-
 # ------------------------------------------------------------------ imputation
 
 
@@ -111,8 +104,6 @@ def run_table(name: str, minutes: float, seed: int, part: str) -> dict:
             jobs["imputation", rival] = lambda f=fill: imputation_error(raw, gappy, f(imputation.Coded(raw, gappy)))
         for rival, score in likelihood.RIVALS.items():
             jobs["likelihood", rival] = lambda f=score: _nats(f(likelihood.Prepared(noised)))
-        if os.environ.get("ANYGIVEN_SPFLOW_PYTHON"):
-            jobs["likelihood", "SPFlow 1.1"] = lambda: spflow_likelihood(noised)
     for (task, method), job in jobs.items():
         if method not in results.get(task, {}):
             started = time.perf_counter()

@@ -128,8 +128,9 @@ def _save(name: str, task: str, method: str, figures: dict, s: Split, seed: int)
     """Read, add, write: two processes may work on one table."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     results = _load(name)
+    command = " ".join(["python benchmarks/tables.py", *sys.argv[1:]])
     results |= {"table": name, "train_rows": len(s.train), "test_rows": len(s.test), "columns": s.train.shape[1],
-                "seed": seed, "version": anygiven.__version__, "command": "python benchmarks/tables.py"}  # fmt: skip
+                "seed": seed, "version": anygiven.__version__, "command": command}  # fmt: skip
     results.setdefault(task, {})[method] = figures
     temporary = RESULTS / f".{name}.{os.getpid()}"
     temporary.write_text(json.dumps(results, indent=1))

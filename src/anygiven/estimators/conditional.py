@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import Any
 
@@ -20,7 +21,7 @@ from anygiven.variables.tables import native_values
 N_LEVELS = 400  # quantiles per component when moments and entropies are summed
 
 
-class Conditional:
+class Conditional(ABC):
     """p(column | evidence) for one column."""
 
     def __init__(self, variable: Variable, evidence: dict[str, Any]):
@@ -35,8 +36,9 @@ class Conditional:
         self._check_level(level)
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
-    def quantile(self, level: float):
-        raise NotImplementedError
+    @abstractmethod
+    def quantile(self, level: float) -> Any:
+        """The smallest value whose cdf reaches the level."""
 
     @staticmethod
     def _check_level(level: float) -> None:
@@ -212,10 +214,7 @@ class NumericConditional(Conditional):
             return np.empty(0), np.empty(0)
         cdf = self._conditional.smooth.cdf(torch.from_numpy(edges)[:, None].float())[:, 0].double().numpy()
         cdf[0], cdf[-1] = 0.0, 1.0
-        low = self._domain._to_axis(np.array(self._domain.limits))
-        margin = np.ceil(0.1 * (low[1] - low[0])) + 1
-        cells = np.arange(low[0] - margin, low[0] - margin + len(edges) - 1)
-        return self._domain._from_axis(cells), self._smooth_p * np.diff(cdf)
+        return self._domain.cell_values(), self._smooth_p * np.diff(cdf)
 
     def cdf(self, value: Any) -> float:
         """P(column ≤ value)."""
@@ -242,18 +241,13 @@ class NumericConditional(Conditional):
 
     def entropy(self) -> float:
         """In nats: differential for the part with a density, discrete for masses."""
-        z, _, weights = self._support()
-        log_q = self._conditional.smooth.log_prob(torch.from_numpy(z).float()[:, None])[:, 0].double().numpy()
-        values = self._domain.smooth_value(z)
-        if self._domain.step is None:
-            log_width = self._domain.marginal.log_slope(values)
-            smooth = -(weights @ (log_q + log_width))
-        elif len(self._domain.edges):
+        if len(self._domain.edges):
             p = self._cell_masses()[1] / max(self._smooth_p, 1e-300)
             smooth = -(p[p > 0] * np.log(p[p > 0])).sum()
         else:
-            low, high = (self._domain.smooth_score(values, side) for side in ("lower", "upper"))
-            smooth = -(weights @ (log_q + np.log(np.maximum(high - low, 1e-300))))
+            z, _, weights = self._support()
+            log_q = self._conditional.smooth.log_prob(torch.from_numpy(z).float()[:, None])[:, 0].double().numpy()
+            smooth = -(weights @ (log_q + self._domain.log_width(self._domain.smooth_value(z))))
         p = np.append(self._atom_p, self._smooth_p)
         p = p[p > 0]
         return float(-(p * np.log(p)).sum() + self._smooth_p * smooth)

@@ -110,7 +110,7 @@ class TabularDensity(BaseEstimator):
     def fit(self, X, y=None) -> TabularDensity:
         """Learn from a table: pandas, polars, pyarrow, numpy, or a path to CSV or Parquet. Gaps may be anywhere."""
         table = read_table(X)
-        seed = self._seed()
+        seed = self.seed_ = self._seed()
         self.schema_ = schema_of(table, self.schema, seed)
         cells, present = self.schema_.encode(table)
         data = Data(torch.from_numpy(cells), torch.from_numpy(present))
@@ -210,7 +210,7 @@ class TabularDensity(BaseEstimator):
         wanted = orders if orders is not None else self.orders
         if self.workload in ("joint", "marginals") and orders is None:
             wanted = 1
-        return order_ensemble(len(self.schema_.variables), max(int(wanted), 1), self._seed())
+        return order_ensemble(len(self.schema_.variables), max(int(wanted), 1), self.seed_)
 
     def score(self, X, y=None) -> float:
         """Mean log probability per row."""
@@ -336,7 +336,7 @@ class TabularDensity(BaseEstimator):
         return self.schema_.decode(drawn.numpy())
 
     def _draw(self, x: Tensor, is_evidence: Tensor, steps, temperature: float, random_state) -> Tensor:
-        generator = torch.Generator().manual_seed(self._seed() if random_state is None else int(random_state))
+        generator = torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
         question = Question(~is_evidence, is_evidence)
         self._warn_untrained(question.is_query)
         n = len(self.schema_.variables)
@@ -363,12 +363,12 @@ class TabularDensity(BaseEstimator):
         _check_temperature(temperature)
         table = read_table(X, self._names())
         x, is_present = self._encode(table, unseen="gap")
-        is_present = self._leave_absent_columns(table, is_present)
+        self._require_all_columns(table)
         if draws is None:
             with share_bar("filling", self.verbose if len(x) > 5000 else False) as report:
                 found = fill(self.model_, self.schema_.domains, x, is_present, statistic, report)
-            return self._filled(table, found)
-        seed = self._seed() if random_state is None else int(random_state)
+            return self._filled(table, is_present.numpy(), found)
+        seed = self.seed_ if random_state is None else int(random_state)
         tables = []
         for m in range(draws):
             drawn = self._draw(x, is_present, steps, temperature, seed + m).double().numpy()
@@ -377,26 +377,23 @@ class TabularDensity(BaseEstimator):
                 for i, variable in enumerate(self.schema_.variables)
                 if not bool(is_present[:, i].all())
             }
-            tables.append(self._filled(table, found))
+            tables.append(self._filled(table, is_present.numpy(), found))
         return tables
 
-    def _leave_absent_columns(self, table: Table, is_present: Tensor) -> Tensor:
+    def _require_all_columns(self, table: Table) -> None:
         missing = [name for name in self.schema_.names if name not in table.names]
         if missing:
             raise TableError(
                 f"The table has no column {missing[0]!r}, which the model was fitted on; add it, as gaps if need be."
             )
-        return is_present
 
-    def _filled(self, table: Table, found: dict[int, np.ndarray]):
+    def _filled(self, table: Table, is_present: np.ndarray, found: dict[int, np.ndarray]):
         """Only true gaps are written back: a value never seen in training is present, so it stays."""
         by_name = {column.name: column for column in table.columns}
-        _, is_present = self.schema_.encode(table, "gap") if found else (None, None)
         filled = {}
         for i, values in found.items():
             name = self.schema_.names[i]
             column = by_name[name]
-            assert is_present is not None
             treated_as_gap = ~is_present[:, i]
             variable = self.schema_.variables[i]
             if variable.storage.kind in ("date", "datetime"):
@@ -418,6 +415,7 @@ class TabularDensity(BaseEstimator):
             "architecture": self.architecture_.to_json(),
             "parameters": parameters,
             "n_features_in": self.n_features_in_,
+            "seed": self.seed_,
         }
         weights = {name: tensor.detach() for name, tensor in self.model_.state_dict().items()}
         save_folder(FilePath(path), config, self.schema_.to_json(), weights, self.report_)
@@ -436,6 +434,7 @@ class TabularDensity(BaseEstimator):
             raise ModelFolderError(f"{path} is damaged: its parts do not fit together; fit or copy it again.") from None
         density.model_.eval()
         density.report_ = report
+        density.seed_ = config.get("seed", 0)
         density.n_features_in_ = config.get("n_features_in", len(density.schema_.variables))
         return density
 

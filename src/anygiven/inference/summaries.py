@@ -87,21 +87,13 @@ def numeric_mode(domain: Numeric, conditional: AtomsPlusContinuous) -> np.ndarra
     z = torch.stack([conditional.smooth.quantile(float(level)) for level in levels], dim=1)  # (B, 100)
     log_q = torch.stack([conditional.smooth.log_prob(z[:, j]) for j in range(z.shape[1])], dim=1).double().numpy()
     values = domain.smooth_value(z.double().numpy())
-    log_p = log_symbols[:, -1:] + log_q + _log_widths(domain, values)
+    log_p = log_symbols[:, -1:] + log_q + domain.log_width(values)
     best = np.arange(len(values)), log_p.argmax(axis=1)
     if not domain.atoms:
         return values[best]
     atom = log_symbols[:, :-1].argmax(axis=1)
     rival = log_p[best] if domain.step is not None else log_symbols[:, -1]
     return np.where(log_symbols[np.arange(len(atom)), atom] >= rival, np.asarray(domain.atoms)[atom], values[best])
-
-
-def _log_widths(domain: Numeric, values: np.ndarray) -> np.ndarray:
-    """log(high − low) of each value's cell on a grid, log dz/dx elsewhere."""
-    if domain.step is None:
-        return domain.marginal.log_slope(values.ravel()).reshape(values.shape)
-    width = domain.smooth_score(values, "upper") - domain.smooth_score(values, "lower")
-    return np.log(np.maximum(width, 1e-300))
 
 
 @torch.no_grad()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import permutations, product
+from itertools import product
 from math import comb, factorial, log
 
 Mask = tuple[int, ...]  # 1 where the variable is in the set; the leftmost is variable 1
@@ -68,7 +68,3 @@ def prefix_law(edges: dict[tuple[Mask, int], float], cardinality: bool) -> dict[
 def entropy(law: dict) -> float:
     """In nats."""
     return -sum(p * log(p) for p in law.values() if p > 0)
-
-
-def all_orders(members: list[int]) -> Iterator[tuple[int, ...]]:
-    return permutations(members)

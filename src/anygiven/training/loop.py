@@ -100,6 +100,7 @@ class _Run:
                 self._fit_schedule((time.monotonic() - timed_from) / TIMED_STEPS)
             if self.step % self._evaluate_every() == 0 or self.step == self.settings.max_steps:
                 self._evaluate(self.spent)
+                self._fit_schedule(self.spent / self.step)  # the machine may have become slower
                 if report:
                     report(self._progress())
             if self.checkpoint and time.monotonic() - saved > self.settings.checkpoint_seconds:
@@ -176,6 +177,8 @@ class _Run:
         if self.settings.max_minutes is not None:
             # A tenth is kept for the validation questions.
             left = 0.9 * (60 * self.settings.max_minutes - self.spent)
+            if left <= 0:
+                self.outcome.stopped = self.outcome.stopped or "time is up"
             fits = self.step + int(left / max(seconds_per_step, 1e-9))
             self.settings = self.settings.within(max(fits, self.step + 1))
 

@@ -203,11 +203,26 @@ class Numeric(Domain):
         """Scores of the cell edges of a short grid, so that draws can be snapped; empty otherwise."""
         if self.step is None or not np.isfinite(self.limits).all():
             return np.empty(0)
+        cells = self._cells()
+        return self.marginal.score(np.append(cells - 0.5, cells[-1] + 0.5)) if len(cells) else np.empty(0)
+
+    def _cells(self) -> np.ndarray:
+        """The cells of a short grid, a tenth beyond what was seen; empty if they are too many."""
         low, high = self._to_axis(np.array(self.limits))
         margin = np.ceil(0.1 * (high - low)) + 1
-        if high - low + 2 * margin > MAX_SNAPPED_CELLS:
-            return np.empty(0)
-        return self.marginal.score(np.arange(low - margin, high + margin + 1) - 0.5)
+        n = high - low + 2 * margin
+        return np.arange(low - margin, high + margin) if n <= MAX_SNAPPED_CELLS else np.empty(0)
+
+    def cell_values(self) -> np.ndarray:
+        """The value of each cell between the edges."""
+        return self._from_axis(self._cells()) if len(self.edges) else np.empty(0)
+
+    def log_width(self, values: np.ndarray) -> np.ndarray:
+        """log(high − low) of each value's cell on a grid, log dz/dx elsewhere."""
+        if self.step is None:
+            return self.marginal.log_slope(values)
+        width = self.smooth_score(values, "upper") - self.smooth_score(values, "lower")
+        return np.log(np.maximum(width, 1e-300))
 
     def positions(self) -> np.ndarray:
         return np.append(self.marginal.score(self._to_axis(np.asarray(self.atoms, dtype=float))), 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from anygiven.datasets import find_file
+from anygiven.datasets.uci import uci_table
 from anygiven.variables import infer_schema, read_table
 from anygiven.variables.domains import Numeric
 from anygiven.variables.tables import read_file
@@ -38,8 +39,7 @@ class Split:
 
 def load(name: str) -> pd.DataFrame:
     if name in UCI:
-        with np.load(find_file(f"uci/{name}.npz", "the UCI repository")) as file:
-            data = file["data"]
+        data = uci_table(name)
         return pd.DataFrame(data, columns=pd.Index([f"x{i}" for i in range(data.shape[1])]))
     return read_file(find_file(f"tables/{name}.csv.gz", "UCI, seaborn-data or PhysioNet"))
 

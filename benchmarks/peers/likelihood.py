@@ -5,9 +5,14 @@ All of them stand on the same marginals as anygiven does, so what differs is the
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import torch
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 
 from anygiven.variables.marginals import LOG_SQRT_2PI, Marginal, fit_marginal
 from noised import Split
@@ -207,23 +212,35 @@ def score_mixture(p: Prepared, sizes=(1, 2, 4, 8, 15, 30)) -> np.ndarray:
     return final.log_prob(p.z_test, p.log_slope_test, p.codes_test)
 
 
+class Bins:
+    """Quantile bins of the scores beside the categories, and the marginal's own density inside a bin."""
+
+    def __init__(self, p: Prepared, n_bins: int):
+        self.n_bins = n_bins
+        self.edges = ndtri(np.arange(1, n_bins) / n_bins)
+        self.sizes = [n_bins] * p.z.shape[1] + [len(levels) for levels in p.levels]
+
+    def symbols(self, z: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """(rows, columns), −1 for gaps."""
+        binned = np.where(np.isnan(z), -1, np.searchsorted(self.edges, np.nan_to_num(z)))
+        return np.concatenate([binned, codes], axis=1).astype(int)
+
+    def log_inside(self, z: np.ndarray, log_slope: np.ndarray) -> np.ndarray:
+        """log density of each row's numbers given their bins."""
+        density = -0.5 * np.nan_to_num(z) ** 2 - LOG_SQRT_2PI + log_slope + np.log(self.n_bins)
+        return np.where(np.isnan(z), 0.0, density).sum(1)
+
+
 class ChowLiu:
     """A tree over quantile bins and categories, with the marginal's own density inside a bin."""
 
     def __init__(self, p: Prepared, n_bins: int, pseudo: float, rows: np.ndarray):
-        from scipy.special import ndtri
-
-        self.p, self.n_bins = p, n_bins
-        self.edges = ndtri(np.arange(1, n_bins) / n_bins)
-        symbols = self.symbols(p.z[rows], p.codes[rows])
-        self.sizes = [n_bins] * p.z.shape[1] + [len(levels) for levels in p.levels]
+        self.bins = Bins(p, n_bins)
+        self.sizes = self.bins.sizes
+        symbols = self.bins.symbols(p.z[rows], p.codes[rows])
         self.pseudo = pseudo
         self.margins = [self._margin(symbols[:, i], size) for i, size in enumerate(self.sizes)]
         self._grow(symbols)
-
-    def symbols(self, z, codes):
-        binned = np.where(np.isnan(z), -1, np.searchsorted(self.edges, np.nan_to_num(z)))
-        return np.concatenate([binned, codes], axis=1).astype(int)
 
     def _margin(self, column, size):
         counts = np.bincount(column[column >= 0], minlength=size) + 0.5
@@ -270,7 +287,7 @@ class ChowLiu:
 
     def log_prob(self, z, log_slope, codes):
         """Sum-product from the leaves to the roots: gaps are summed out exactly."""
-        symbols = self.symbols(z, codes)
+        symbols = self.bins.symbols(z, codes)
         rows = len(symbols)
         belief = {i: np.zeros((rows, size)) for i, size in enumerate(self.sizes)}
         for i, size in enumerate(self.sizes):
@@ -287,10 +304,7 @@ class ChowLiu:
                     belief[up] += np.log(mass @ self.tables[node].T) + top
                 else:
                     total += np.log(mass @ self.margins[node]) + top[:, 0]
-        inside = np.where(
-            np.isnan(z), 0.0, -0.5 * np.nan_to_num(z) ** 2 - LOG_SQRT_2PI + log_slope + np.log(self.n_bins)
-        )
-        return total + inside.sum(1)
+        return total + self.bins.log_inside(z, log_slope)
 
 
 def chow_liu(p: Prepared) -> np.ndarray:
@@ -308,9 +322,40 @@ def chow_liu(p: Prepared) -> np.ndarray:
     return ChowLiu(p, *best, order).log_prob(p.z_test, p.log_slope_test, p.codes_test)
 
 
+def spflow(p: Prepared) -> np.ndarray:
+    """LearnSPN of SPFlow 1.1 over bins and categories, in the environment that SPFLOW_PYTHON points to."""
+    python = os.environ.get("SPFLOW_PYTHON")
+    if not python:
+        raise RuntimeError("set SPFLOW_PYTHON to a python with spflow==1.1.0 to measure this rival")
+    order = np.random.default_rng(0).permutation(len(p.z))[:5000]
+    cut = max(len(order) // 8, 20)
+    parts = {"held": order[:cut], "train": order[cut:]}
+    best, best_score = None, -np.inf
+    for n_bins in (8, 16):
+        bins = Bins(p, n_bins)
+        symbols = {name: bins.symbols(p.z[rows], p.codes[rows]) for name, rows in parts.items()}
+        masses = _spflow_masses(python, sizes=bins.sizes, test=bins.symbols(p.z_test, p.codes_test), **symbols)
+        score = (masses["held"] + bins.log_inside(p.z[order[:cut]], p.log_slope[order[:cut]])).mean()
+        if score > best_score:
+            best, best_score = masses["test"] + bins.log_inside(p.z_test, p.log_slope_test), score
+    assert best is not None
+    return best
+
+
+def _spflow_masses(python: str, **arrays) -> dict[str, np.ndarray]:
+    with tempfile.TemporaryDirectory() as folder:
+        asked, answered = f"{folder}/symbols.npz", f"{folder}/masses.npz"
+        np.savez(asked, **arrays)
+        script = str(Path(__file__).with_name("spflow_scores.py"))
+        subprocess.run([python, script, asked, answered], check=True, capture_output=True)
+        with np.load(answered) as file:
+            return dict(file)
+
+
 RIVALS = {
     "independent marginals": independent,
     "Gaussian copula": gaussian_copula,
     "mixture on normal scores": score_mixture,
     "Chow-Liu tree": chow_liu,
+    "SPFlow": spflow,
 }

@@ -223,6 +223,26 @@ def impute(
     impute_table(_load(model), table, out, statistic, draws, seed, as_json)
 
 
+@app.command(epilog="Example: anygiven reproduce mac-tradeoff --scale laptop")
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="Without a name: what there is.")] = None,
+    scale: Annotated[str, typer.Option(help="laptop, or paper with the papers' own settings.")] = "laptop",
+    minutes: Annotated[float | None, typer.Option(help="Training time of each model.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps of each model at most; 1 to try it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the figures; by default experiments/results.")] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """A table or figure of the papers: its numbers as JSON, and its picture beside them."""
+    from anygiven.cli.reproduce import list_experiments, show_experiment
+
+    if name is None:
+        titles = list_experiments()
+        print(json.dumps(dict(titles)) if as_json else "\n".join(f"{n:<24}{title}" for n, title in titles))
+        return
+    show_experiment(name, scale, minutes, steps, seed, out, as_json)
+
+
 def _load(model: Path):
     from anygiven import load
 

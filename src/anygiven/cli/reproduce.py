@@ -1,0 +1,128 @@
+"""anygiven reproduce: the tables and figures of the papers, one file each in experiments/.
+
+An experiment is a file with SCALES (the settings of "laptop" and "paper"), measure(run) → figures,
+table(results) → text, and draw(results) → a matplotlib figure. It is found by its file name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from anygiven import __version__
+from anygiven.errors import OutputError, QuestionError, require
+from anygiven.variables.tables import write_whole
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an experiment is given: its settings, what it may spend, and where a stopped run goes on."""
+
+    settings: dict[str, Any]
+    minutes: float | None  # training time of each model; by default the settings' own
+    steps: int | None  # at most so many optimiser steps of each model; 1 is a smoke run
+    seed: int
+    folder: Path  # for checkpoints and finished parts; kept until the experiment ends
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+    def part(self, name: str, measure: Callable[[], dict]) -> dict:
+        """A finished part is kept, so that a stopped experiment goes on after it."""
+        kept = self.folder / f"{name}.json"
+        if kept.exists():
+            return json.loads(kept.read_text())
+        self.say(name)
+        started = time.perf_counter()
+        figures = {**measure(), "seconds": round(time.perf_counter() - started, 1)}
+        write_json(kept, figures)
+        return figures
+
+
+def experiments_folder() -> Path:
+    """In the current folder, or beside the source that is installed in place."""
+    for place in (Path.cwd(), Path(__file__).parents[3]):
+        if (place / "experiments" / "results").is_dir():
+            return place / "experiments"
+    raise QuestionError("The experiments are part of the repository: run this command in a clone of it.")
+
+
+def find_experiments() -> dict[str, Path]:
+    return {path.stem.replace("_", "-"): path for path in sorted(experiments_folder().glob("[a-z]*.py"))}
+
+
+def load_experiment(name: str) -> ModuleType:
+    found = find_experiments()
+    if name not in found:
+        raise QuestionError(f"There is no experiment {name!r}; there are {', '.join(found)}.")
+    spec = importlib.util.spec_from_file_location(f"experiments.{found[name].stem}", found[name])
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def list_experiments() -> list[tuple[str, str]]:
+    """Names and the first lines of their docstrings, without running them."""
+    import ast
+
+    titles = []
+    for name, path in find_experiments().items():
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        titles.append((name, text.split("\n")[0]))
+    return titles
+
+
+def reproduce(name: str, scale: str, minutes: float | None, steps: int | None, seed: int, out: Path | None) -> dict:
+    """Run one experiment; its figures and its picture are written when it is through, complete or not at all."""
+    experiment = load_experiment(name)
+    if scale not in experiment.SCALES:
+        raise QuestionError(f"There is no scale {scale!r}; use {' or '.join(experiment.SCALES)}.")
+    place = (out or experiments_folder() / "results") / (name if scale == "laptop" else f"{name}-{scale}")
+    folder = place.with_name(f".{place.name}-seed{seed}-{minutes}-{steps}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder.parent} cannot be written: {error.strerror}.") from None
+    started = time.perf_counter()
+    run = Run(experiment.SCALES[scale], minutes, steps, seed, folder, lambda text: print(text, file=sys.stderr))
+    figures = experiment.measure(run)
+    command = f"anygiven reproduce {name} --scale {scale} --seed {seed}"
+    command += f" --minutes {minutes:g}" if minutes else ""
+    command += f" --steps {steps}" if steps else ""
+    results = {
+        "experiment": name, "scale": scale, "command": command, "seed": seed, "version": __version__,
+        "seconds": round(time.perf_counter() - started, 1), "settings": experiment.SCALES[scale], **figures,
+    }  # fmt: skip
+    write_json(place.with_suffix(".json"), results)
+    _draw(experiment, results, place.with_suffix(".png"))
+    shutil.rmtree(folder, ignore_errors=True)
+    return results
+
+
+def show_experiment(
+    name: str, scale: str, minutes: float | None, steps: int | None, seed: int, out: Path | None, as_json: bool
+) -> None:
+    results = reproduce(name, scale, minutes, steps, seed, out)
+    print(json.dumps(results, default=float) if as_json else load_experiment(name).table(results))
+
+
+def _draw(experiment: ModuleType, results: dict, path: Path) -> None:
+    plt = require("matplotlib.pyplot", "plot")
+    plt.switch_backend("agg")
+    figure = experiment.draw(results)
+    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=130, format="png"))
+    plt.close(figure)
+
+
+def write_json(path: Path, data: dict) -> None:
+    text = json.dumps(data, indent=1, default=float)
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))

@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from anygiven.heads.table import TableConditionals, TableHead
+from anygiven.heads.conditionals import Conditionals, JointHead
 from anygiven.networks.absorbing import AbsorbingNetwork
+from anygiven.networks.path import PathNetwork
 
 MAX_UNROLLED_ROWS = 8192  # bounds the memory of a path that is unrolled into looks
 
 
-class AnyOrderModel(nn.Module):
+class AnyOrderModel(nn.Module, ABC):
     """For every query variable i of a path: p(x_i | all x_j with step[j] < step[i]).
 
     x is (B, N, 4) cells; a path is anything with `step` (B, N): −1 evidence, 0 … T−1 query, larger: never.
     """
 
-    def __init__(self, network: AbsorbingNetwork, head: TableHead):
-        super().__init__()
-        self.network = network
-        self.head = head
-
-    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> TableConditionals:
+    @abstractmethod
+    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
         """The conditionals of all variables (or of the given columns) from this evidence."""
-        return self.head(self.network(x, is_evidence), columns)
 
-    def forward(self, x: Tensor, path) -> TableConditionals:
-        """The conditionals along a path, stitched together from one look a step."""
+    @abstractmethod
+    def forward(self, x: Tensor, path) -> Conditionals:
+        """The conditionals of all query variables along a path."""
+
+    @abstractmethod
+    def log_prob(self, x: Tensor, path) -> Tensor:
+        """(B, N) log p of each query variable, 0 elsewhere."""
+
+    def walk(self, x: Tensor, path) -> Walk:
+        return Walk(self, x, path)
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(p.numel() for p in self.parameters())
+
+
+def any_order_model(network: AbsorbingNetwork | PathNetwork, head: JointHead) -> AnyOrderModel:
+    """The model that keeps the contract in the network's own way."""
+    return PathModel(network, head) if isinstance(network, PathNetwork) else LookingModel(network, head)
+
+
+class Unrolled(AnyOrderModel):
+    """Keeps the contract by looks alone: a path is unrolled into rows, in chunks that fit memory."""
+
+    def forward(self, x: Tensor, path) -> Conditionals:
         found = self.look(x, path.known_at(0))
         for t in range(1, path.n_steps):
             found = self.look(x, path.known_at(t)).where(path.asked_at(t), found)
         return found
 
     def log_prob(self, x: Tensor, path) -> Tensor:
-        """(B, N) log p of each query variable, 0 elsewhere: the path unrolled into rows, in chunks."""
         out = x.new_zeros(x.shape[:2])
         for rows, t, columns in self._looks(path):
             conditionals = self.look(x[rows], path.known_at(t)[rows], columns)
@@ -54,23 +73,55 @@ class AnyOrderModel(nn.Module):
             for rows in asked.any(dim=1).nonzero().squeeze(1).split(MAX_UNROLLED_ROWS):
                 yield rows, t, asked[rows].any(dim=0).nonzero().squeeze(1)
 
-    def walk(self, x: Tensor, path) -> Walk:
-        return Walk(self, x, path)
 
-    @property
-    def n_parameters(self) -> int:
-        return sum(p.numel() for p in self.parameters())
+class LookingModel(Unrolled):
+    """An absorbing network and a head."""
+
+    def __init__(self, network: AbsorbingNetwork, head: JointHead):
+        super().__init__()
+        self.network = network
+        self.head = head
+
+    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
+        return self.head(self.network(x, is_evidence), columns)
 
 
-class EnsembleModel(AnyOrderModel):
+class EnsembleModel(Unrolled):
     """Several models that look together: every conditional is the equal mixture of theirs."""
 
     def __init__(self, members: Sequence[AnyOrderModel]):
-        nn.Module.__init__(self)
+        super().__init__()
         self.members = nn.ModuleList(members)
 
-    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> TableConditionals:
-        return TableConditionals.average([member.look(x, is_evidence, columns) for member in self.members])  # type: ignore[operator]
+    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
+        first, *others = [member.look(x, is_evidence, columns) for member in self.members]  # type: ignore[operator]
+        return first.average(others)
+
+
+class PathModel(AnyOrderModel):
+    """A path network and a head: all edges of a path in one pass."""
+
+    def __init__(self, network: PathNetwork, head: JointHead):
+        super().__init__()
+        self.network = network
+        self.head = head
+
+    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
+        step = torch.where(is_evidence, -1, 2**31 - 1)
+        asked = torch.ones(x.shape[1], dtype=torch.bool)
+        if columns is not None:
+            asked = torch.zeros_like(asked).index_fill(0, columns, True)
+        return self.head(self.network(x, torch.where(asked & ~is_evidence, 0, step)), columns)
+
+    def forward(self, x: Tensor, path) -> Conditionals:
+        return self.head(self.network(x, path.step))
+
+    def log_prob(self, x: Tensor, path) -> Tensor:
+        asked = x.masked_fill(~path.is_query.unsqueeze(-1), 0.0)
+        return torch.where(path.is_query, self(x, path).log_prob(asked), 0.0)
+
+    def walk(self, x: Tensor, path) -> Walk:
+        return CachedWalk(self, x, path)
 
 
 class Walk:
@@ -88,7 +139,7 @@ class Walk:
         """The variables that any row asks at this step."""
         return self.path.asked_at(self.step).any(dim=0).nonzero().squeeze(1)
 
-    def conditionals(self) -> TableConditionals:
+    def conditionals(self) -> Conditionals:
         return self.model.look(self.x, self.path.known_at(self.step), self.columns)
 
     def reveal(self, cells: Tensor) -> None:
@@ -97,3 +148,19 @@ class Walk:
         kept = self.x[:, self.columns]
         self.x[:, self.columns] = torch.where(asked.unsqueeze(-1), cells, kept)
         self.step += 1
+
+
+class CachedWalk(Walk):
+    """The same with a memory of what was seen: each step costs what it adds."""
+
+    def __init__(self, model: PathModel, x: Tensor, path):
+        super().__init__(model, x, path)
+        self.head = model.head
+        self.seen = model.network.walk(self.x, path.step)
+
+    def conditionals(self) -> Conditionals:
+        return self.head(self.seen.features(), self.columns)
+
+    def reveal(self, cells: Tensor) -> None:
+        super().reveal(cells)
+        self.seen.reveal(self.x)

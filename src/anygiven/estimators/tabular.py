@@ -24,11 +24,11 @@ from anygiven.estimators.defaults import Architecture, architecture_for, steps_f
 from anygiven.estimators.folder import load_folder, save_folder
 from anygiven.estimators.progress import share_bar, training_bar
 from anygiven.estimators.workload import objective_of, untrained_columns
-from anygiven.heads import TableHead
+from anygiven.heads import joint_head_for
 from anygiven.inference import draw, fill, log_prob, log_prob_by_ratio, order_ensemble
 from anygiven.inference.summaries import summarise
 from anygiven.lattice import Budget, Canonical, Path, Question
-from anygiven.model import AnyOrderModel, EnsembleModel
+from anygiven.model import AnyOrderModel, EnsembleModel, any_order_model
 from anygiven.networks import NETWORKS
 from anygiven.training import Data, Outcome, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
@@ -462,7 +462,7 @@ def build_model(schema: Schema, architecture: Architecture, seed: int) -> AnyOrd
         network = NETWORKS[architecture.network](
             schema.domains, architecture.width, architecture.depth, architecture.dropout
         )
-        return AnyOrderModel(network, TableHead(network.width, schema.domains, architecture.n_components))
+        return any_order_model(network, joint_head_for(network.width, schema.domains, architecture.n_components))
 
 
 @contextmanager

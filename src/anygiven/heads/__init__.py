@@ -1,5 +1,8 @@
 """Features → Conditional: one family a file, and the mixed-table head that groups them."""
 
+from collections.abc import Sequence
+
+from anygiven.heads.alike import AlikeConditionals, AlikeHead
 from anygiven.heads.atoms import AtomsPlusContinuous, AtomsPlusContinuousHead
 from anygiven.heads.categorical import (
     Bernoulli,
@@ -10,6 +13,7 @@ from anygiven.heads.categorical import (
     OrdinalHead,
 )
 from anygiven.heads.conditional import Conditional, Head
+from anygiven.heads.conditionals import Conditionals, JointHead
 from anygiven.heads.mixtures import (
     DiscretisedLogisticHead,
     DiscretisedMixture,
@@ -19,9 +23,17 @@ from anygiven.heads.mixtures import (
     MixtureHead,
 )
 from anygiven.heads.table import TableConditionals, TableHead
+from anygiven.variables.domains import Alike, Domain
+
+
+def joint_head_for(width: int, domains: Sequence[Domain], n_components: int = 8) -> JointHead:
+    """One head for variables that are alike, the mixed-table head for all others."""
+    return AlikeHead(width, domains) if isinstance(domains, Alike) else TableHead(width, domains, n_components)
+
 
 __all__ = [
-    "AtomsPlusContinuous", "AtomsPlusContinuousHead", "Bernoulli", "BernoulliHead", "Categorical",
-    "CategoricalHead", "Conditional", "DiscretisedLogisticHead", "DiscretisedMixture", "Gaussian", "GaussianHead",
-    "Head", "KernelMixture", "MixtureHead", "Ordinal", "OrdinalHead", "TableConditionals", "TableHead",
+    "AlikeConditionals", "AlikeHead", "AtomsPlusContinuous", "AtomsPlusContinuousHead", "Bernoulli", "BernoulliHead",
+    "Categorical", "CategoricalHead", "Conditional", "Conditionals", "DiscretisedLogisticHead", "DiscretisedMixture",
+    "Gaussian", "GaussianHead", "Head", "JointHead", "KernelMixture", "MixtureHead", "Ordinal", "OrdinalHead",
+    "TableConditionals", "TableHead", "joint_head_for",
 ]  # fmt: skip

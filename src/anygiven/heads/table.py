@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from anygiven.heads.atoms import AtomsPlusContinuous
 from anygiven.heads.categorical import Categorical
 from anygiven.heads.conditional import uniform
+from anygiven.heads.conditionals import Conditionals, JointHead
 from anygiven.heads.mixtures import NARROW, Kernel, KernelMixture, Logistic, Normal, standard_normal_start
 from anygiven.variables.domains import HIGH, LOG_WIDTH, LOW, SYMBOL, Domain, Numeric
 
@@ -26,7 +27,7 @@ FINEST_LOG_SCALE, WIDEST_LOG_SCALE = -7.5, 3.0
 
 
 @dataclass(frozen=True)
-class TableConditionals:
+class TableConditionals(Conditionals):
     """p(column | evidence) for C columns and B rows."""
 
     layout: TableHead
@@ -114,10 +115,25 @@ class TableConditionals:
         atoms = self.layout.position[first : first + size - 1]
         return AtomsPlusContinuous(symbols, atoms, KernelMixture(logits, loc, scale, self.layout.kernels[group]))
 
-    @classmethod
-    def average(cls, members: Sequence[TableConditionals]) -> TableConditionals:
+    def entropy(self) -> Tensor:
+        """(B, C): of the symbols, and of the smooth part as a density on normal scores, so that columns compare."""
+        inside = self.log_symbols.exp() * self.log_symbols.clamp(min=-100)
+        total = -inside.new_zeros(len(inside), len(self.columns)).index_add(
+            1, self.layout.segment_of(self.columns), inside
+        )
+        for group in self.mixtures:
+            at, column = self._group(group)
+            weight = self.log_symbols[:, self.start[at] + self.layout.smooth_symbol[column]].exp()
+            total = total.index_add(1, at, weight * self.mixture(group).entropy())
+        return total
+
+    def _segment(self) -> Tensor:
+        """(S,) which of the C columns a symbol belongs to."""
+        return self.layout.segment_of(self.columns)
+
+    def average(self, others: Sequence[TableConditionals]) -> TableConditionals:
         """The equal mixture of several members' conditionals, which is again symbols and a kernel mixture."""
-        first = members[0]
+        first, members = self, (self, *others)
         log_symbols = torch.stack([m.log_symbols for m in members]).logsumexp(0) - math.log(len(members))
         mixtures = {}
         for group in first.mixtures:
@@ -127,11 +143,11 @@ class TableConditionals:
             logits = [m.mixtures[group][0].log_softmax(-1) + m.log_symbols[:, smooth, None] for m in members]
             parts = [torch.cat([m.mixtures[group][k] for m in members], dim=-1) for k in (1, 2)]
             mixtures[group] = (torch.cat(logits, dim=-1), *parts)
-        return cls(first.layout, first.columns, log_symbols, first.start, mixtures)
+        return TableConditionals(first.layout, first.columns, log_symbols, first.start, mixtures)
 
     def where(self, is_taken: Tensor, other: TableConditionals) -> TableConditionals:
         """This one where is_taken (B, C), the other elsewhere."""
-        by_symbol = is_taken[:, self.layout.segment_of(self.columns)]
+        by_symbol = is_taken[:, self._segment()]
         log_symbols = torch.where(by_symbol, self.log_symbols, other.log_symbols)
         mixtures = {}
         for group in self.mixtures:
@@ -142,7 +158,7 @@ class TableConditionals:
         return TableConditionals(self.layout, self.columns, log_symbols, self.start, mixtures)
 
 
-class TableHead(nn.Module):
+class TableHead(JointHead):
     """features (B, width), or (B, N, width) with features of each variable → TableConditionals."""
 
     groups = ("symbols", "points", "cells")

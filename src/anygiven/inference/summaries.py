@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from anygiven.heads import AtomsPlusContinuous, Categorical, TableConditionals
+from anygiven.heads import AtomsPlusContinuous, Categorical, Conditionals
 from anygiven.lattice import Path
 from anygiven.model import AnyOrderModel
 from anygiven.variables.domains import Domain, Numeric
@@ -97,7 +97,7 @@ def numeric_mode(domain: Numeric, conditional: AtomsPlusContinuous) -> np.ndarra
 
 
 @torch.no_grad()
-def looks(model: AnyOrderModel, x: Tensor, path: Path) -> Iterator[tuple[Tensor, Tensor, TableConditionals]]:
+def looks(model: AnyOrderModel, x: Tensor, path: Path) -> Iterator[tuple[Tensor, Tensor, Conditionals]]:
     """(rows, asked, conditionals) chunk by chunk, for a path of one step."""
     for rows in torch.arange(len(x)).split(CHUNK):
         asked = path.asked_at(0)[rows]

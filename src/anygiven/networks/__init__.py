@@ -1,9 +1,17 @@
-"""(cells, evidence) → features."""
+"""(cells, evidence) or (cells, path) → features."""
 
 from anygiven.networks.absorbing import AbsorbingNetwork
 from anygiven.networks.mlp import ResidualMLP
+from anygiven.networks.path import PathNetwork, PathWalk
+from anygiven.networks.path_transformer import PathTransformer
 from anygiven.networks.transformer import MaskedTransformer
 
-NETWORKS: dict[str, type[AbsorbingNetwork]] = {"mlp": ResidualMLP, "transformer": MaskedTransformer}
+NETWORKS: dict[str, type[AbsorbingNetwork] | type[PathNetwork]] = {
+    "mlp": ResidualMLP,
+    "transformer": MaskedTransformer,
+    "path": PathTransformer,
+}
 
-__all__ = ["NETWORKS", "AbsorbingNetwork", "MaskedTransformer", "ResidualMLP"]
+__all__ = [
+    "NETWORKS", "AbsorbingNetwork", "MaskedTransformer", "PathNetwork", "PathTransformer", "PathWalk", "ResidualMLP",
+]  # fmt: skip

@@ -12,7 +12,9 @@ log P(symbol) for a category or an atom, and log P(smooth) + log q(z) + log_widt
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -342,3 +344,17 @@ class Count(Grid):
     """How many: whole numbers from nought up."""
 
     kind: ClassVar[str] = "count"
+
+
+@dataclass(frozen=True)
+class Alike(Sequence[Domain]):
+    """n variables of one domain on a line (characters) or a grid (pixels): networks and heads share their weights."""
+
+    domain: Domain
+    shape: tuple[int, ...]  # (n,) or (height, width)
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def __getitem__(self, index):
+        return ([self.domain] * len(self))[index]

@@ -1,0 +1,52 @@
+"""The conditionals of several variables at once: what a model answers with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from anygiven.heads.conditional import Conditional
+
+
+class Conditionals(ABC):
+    """p(variable | what its step may see) for C variables and B rows. Values are cells (B, C, 4)."""
+
+    columns: Tensor  # (C,) which variables
+
+    @abstractmethod
+    def log_prob(self, cells: Tensor) -> Tensor:
+        """(B, C, 4) → (B, C)."""
+
+    @abstractmethod
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """(B, C, 4) cells."""
+
+    @abstractmethod
+    def temperature(self, t: float) -> Conditionals: ...
+
+    @abstractmethod
+    def entropy(self) -> Tensor:
+        """(B, C) in nats; of the parts, where a variable is partly continuous: see the head."""
+
+    @abstractmethod
+    def of(self, column: int) -> Conditional:
+        """The Conditional of one variable, for the B rows."""
+
+    @abstractmethod
+    def where(self, is_taken: Tensor, other) -> Conditionals:
+        """This one where is_taken (B, C), the other elsewhere."""
+
+    @abstractmethod
+    def average(self, others: Sequence) -> Conditionals:
+        """The equal mixture with those of other models."""
+
+
+class JointHead(nn.Module, ABC):
+    """Features (B, width) of all variables together, or (B, N, width) of each → Conditionals."""
+
+    @abstractmethod
+    def forward(self, features: Tensor, columns: Tensor | None = None) -> Conditionals:
+        """Of all variables, or of the given ones only."""

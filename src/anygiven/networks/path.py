@@ -1,0 +1,31 @@
+"""Networks that read a whole path: all its edges in one pass. To add one, write a subclass in its own file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+
+class PathNetwork(nn.Module, ABC):
+    """(cells, step) → features (B, N, width) of every query variable, from the content of earlier steps alone."""
+
+    width: int
+
+    @abstractmethod
+    def forward(self, cells: Tensor, step: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def walk(self, cells: Tensor, step: Tensor) -> PathWalk: ...
+
+
+class PathWalk(ABC):
+    """One path, step by step, with what was seen kept in memory."""
+
+    @abstractmethod
+    def features(self) -> Tensor:
+        """(B, N, width): of the variables asked at this step; nought elsewhere."""
+
+    @abstractmethod
+    def reveal(self, cells: Tensor) -> None:
+        """Take all cells (B, N, 4), in which this step's variables now have values, and go on."""

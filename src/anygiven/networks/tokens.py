@@ -1,0 +1,68 @@
+"""Cells → tokens of a Transformer: what a variable is called, and what its value looks like."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from anygiven.networks.embedding import CellFeatures
+from anygiven.networks.hiding import hide
+from anygiven.variables.domains import SYMBOL, Alike, Domain
+
+
+class Tokens(nn.Module, ABC):
+    """The vectors of N variables."""
+
+    names: nn.Parameter  # (N, width)
+
+    @abstractmethod
+    def values(self, cells: Tensor, is_shown: Tensor) -> Tensor:
+        """(B, N, width) of the values; one and the same vector for whatever is not shown."""
+
+    def values_of(self, variables: Tensor, cells: Tensor, is_shown: Tensor) -> Tensor:
+        """(B, L, width) of the values of some variables (B, L)."""
+        values = self.values(cells, is_shown)
+        return values.gather(1, variables.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+
+
+class OwnTokens(Tokens):
+    """Columns of a table: each has its own symbols and its own scale."""
+
+    def __init__(self, domains: Sequence[Domain], width: int):
+        super().__init__()
+        self.cells = CellFeatures(domains)
+        self.names = nn.Parameter(0.3 * torch.randn(len(domains), width))
+        self.symbols = nn.Embedding(self.cells.n_symbols, width)
+        self.scores = nn.Parameter(0.1 * torch.randn(len(domains), self.cells.n_features, width))
+        nn.init.normal_(self.symbols.weight, std=0.3)
+
+    def values(self, cells: Tensor, is_shown: Tensor) -> Tensor:
+        index, features = self.cells(cells, is_shown)
+        return self.symbols(index) + torch.einsum("bnf,nfw->bnw", features, self.scores)
+
+
+class AlikeTokens(Tokens):
+    """Characters or pixels: one alphabet for all places."""
+
+    def __init__(self, domains: Alike, width: int):
+        super().__init__()
+        self.names = nn.Parameter(0.1 * torch.randn(len(domains), width))
+        self.symbols = nn.Embedding(domains.domain.n_symbols + 1, width)  # the last: not shown
+        nn.init.normal_(self.symbols.weight, std=0.3)
+
+    def _symbols(self, cells: Tensor, is_shown: Tensor) -> Tensor:
+        """(B, N)"""
+        return torch.where(is_shown, hide(cells, is_shown)[..., SYMBOL].long(), self.symbols.num_embeddings - 1)
+
+    def values(self, cells: Tensor, is_shown: Tensor) -> Tensor:
+        return self.symbols(self._symbols(cells, is_shown))
+
+    def values_of(self, variables: Tensor, cells: Tensor, is_shown: Tensor) -> Tensor:
+        return self.symbols(self._symbols(cells, is_shown).gather(1, variables))
+
+
+def tokens_for(domains: Sequence[Domain], width: int) -> Tokens:
+    return AlikeTokens(domains, width) if isinstance(domains, Alike) else OwnTokens(domains, width)

@@ -1,0 +1,110 @@
+"""Every path network: rest costs nothing, the cache changes nothing, and walking draws what one pass scores."""
+
+import pytest
+import torch
+
+from anygiven.heads import joint_head_for
+from anygiven.lattice import (
+    BernoulliEvidence,
+    Budget,
+    Canonical,
+    CardMask,
+    Joint,
+    Path,
+    RandomOrder,
+    Strided,
+    UniformEvidence,
+)
+from anygiven.model import PathModel
+from anygiven.networks import NETWORKS, PathNetwork
+from anygiven.networks.path_transformer import buckets, fused, n_tokens, two_kinds
+from anygiven.variables.domains import Alike, Binary, Categorical
+
+PATH_NETWORKS = [name for name, network in NETWORKS.items() if issubclass(network, PathNetwork)]
+TABLE = [Categorical(("a", "b", "c"), (3, 2, 1)), Binary((0, 1), (4, 6)), Categorical(("x", "y"), (1, 1))] * 3
+TEXT = Alike(Categorical(tuple("abcde"), (5, 4, 3, 2, 1)), (9,))
+PROTOCOLS = [Canonical(), RandomOrder(), Strided(3), Budget(RandomOrder(), 3)]
+WORKLOADS = [Joint(), CardMask(), UniformEvidence(), BernoulliEvidence(0.5)]
+
+
+def model_for(name: str, domains) -> PathModel:
+    torch.manual_seed(0)
+    model = PathModel(NETWORKS[name](domains, 32, 2, 0.0), joint_head_for(32, domains)).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    return model
+
+
+def rows(domains, n: int = 24) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(3)
+    x = torch.zeros(n, len(domains), 4)
+    for i, domain in enumerate(domains):
+        x[:, i, 0] = torch.randint(domain.n_symbols, (n,), generator=generator).float()
+    return x
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: type(w).__name__)
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize("domains", [TABLE, TEXT], ids=["table", "text"])
+@pytest.mark.parametrize("name", PATH_NETWORKS)
+def test_cache_equals_no_cache(name, domains, protocol, workload):
+    model, x = model_for(name, domains), rows(domains)
+    generator = torch.Generator().manual_seed(5)
+    path = protocol.path(workload.draw(torch.ones(x.shape[:2], dtype=torch.bool), generator), generator)
+    single = path.is_query.sum(1) == torch.where(path.is_query, path.step, -1).amax(1) + 1
+    for kind in (single, ~single):  # a walk is fused for all of its rows or for none
+        if not kind.any():
+            continue
+        part, cells = path.rows(kind), x[kind]
+        with torch.no_grad():
+            whole = model.log_prob(cells, part)
+            walk, walked = model.walk(cells, part), torch.zeros(cells.shape[:2])
+            while not walk.is_done:
+                columns, asked = walk.columns, part.asked_at(walk.step)
+                log_p = torch.zeros_like(walked)
+                log_p[:, columns] = walk.conditionals().log_prob(cells[:, columns])
+                walked += torch.where(asked, log_p, 0.0)
+                walk.reveal(cells[:, columns])
+        assert torch.allclose(whole, walked, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PATH_NETWORKS)
+def test_rest_is_not_in_the_sequence(name):
+    """Answers do not depend on rest variables, nor on the rows they are asked with."""
+    model, x = model_for(name, TEXT), rows(TEXT)
+    generator = torch.Generator().manual_seed(5)
+    path = RandomOrder().path(CardMask().draw(torch.ones(x.shape[:2], dtype=torch.bool), generator), generator)
+    garbage = torch.where((path.step == 2**31 - 1).unsqueeze(-1), torch.nan, x)
+    with torch.no_grad():
+        whole = model.log_prob(x, path)
+        assert torch.allclose(whole, model.log_prob(garbage, path), atol=1e-6)
+        alone = torch.cat([model.log_prob(x[[b]], path.rows([b])) for b in range(len(x))])
+    assert torch.allclose(whole, alone, atol=1e-5)
+    assert n_tokens(path.step).tolist() == path.is_query.sum(1).tolist()
+
+
+def test_buckets_cover_every_row_once_with_little_padding():
+    generator = torch.Generator().manual_seed(0)
+    present = torch.ones(256, 64, dtype=torch.bool)
+    step = Canonical().path(CardMask().draw(present, generator)).step
+    taken, padded = [], 0
+    for part, _ in buckets(step):
+        taken += part.tolist()
+        padded += len(part) * int(n_tokens(step[part]).max())
+    assert sorted(taken) == list(range(256))
+    assert padded < 1.25 * int(n_tokens(step).sum())
+
+
+def test_tokens_of_a_small_path_by_hand():
+    """Evidence 2; then 0, then 3; variable 1 is rest."""
+    step = Path(torch.tensor([[0, 2**31 - 1, -1, 1]])).step
+    sequence = fused(step)
+    assert sequence.content.tolist() == [[2, -1, 0]]
+    assert sequence.target.tolist() == [[-1, 0, 3]]
+    assert (sequence.mask()[0, 0] == 0).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    sequence = two_kinds(step)
+    assert sequence.content.tolist() == [[2, 0, -1, -1]]
+    assert sequence.target.tolist() == [[-1, -1, 0, 3]]
+    assert (sequence.mask()[0, 0] == 0).tolist() == [
+        [True, False, False, False], [True, True, False, False], [True, False, True, False], [True, True, False, True],
+    ]  # fmt: skip

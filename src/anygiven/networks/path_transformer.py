@@ -50,17 +50,24 @@ def as_bias(is_visible: Tensor) -> Tensor:
     return torch.zeros(is_visible.shape).masked_fill_(~is_visible, -torch.inf).unsqueeze(1)
 
 
+def asks(step: Tensor) -> Tensor:
+    """(B, N) whether a variable is query."""
+    return (step >= 0) & (step != NEVER)
+
+
+def last_step(step: Tensor) -> Tensor:
+    """(B, 1); what is revealed there is seen by nobody."""
+    return torch.where(asks(step), step, 0).amax(1, keepdim=True)
+
+
 def is_single_file(step: Tensor) -> Tensor:
     """(B,) whether a row reveals one variable at a time."""
-    is_query = (step >= 0) & (step != NEVER)
-    return is_query.sum(1) == torch.where(is_query, step, -1).amax(1) + 1
+    return asks(step).sum(1) <= last_step(step).squeeze(1) + 1
 
 
 def n_tokens(step: Tensor) -> Tensor:
     """(B,) how many tokens a row needs: evidence and targets, and the content of groups but the last."""
-    is_query = (step >= 0) & (step != NEVER)
-    last = torch.where(is_query, step, -1).amax(1, keepdim=True)
-    groups = (is_query & (step < last)).sum(1)
+    groups = (asks(step) & (step < last_step(step))).sum(1)
     return (step != NEVER).sum(1) + torch.where(is_single_file(step), 0, groups)
 
 
@@ -84,11 +91,9 @@ def fused(step: Tensor) -> TokenRows:
 def two_kinds(step: Tensor) -> TokenRows:
     """Content tokens of all steps but the last, then a question token for every query variable."""
     order = step.argsort(dim=1, stable=True)
-    is_query = (step >= 0) & (step != NEVER)
-    last = torch.where(is_query, step, -1).amax(1, keepdim=True)
     n_known = (step == EVIDENCE).sum(1, keepdim=True)
-    n_content = (step < last.clamp(min=0)).sum(1, keepdim=True)
-    n_query = is_query.sum(1, keepdim=True)
+    n_content = (step < last_step(step)).sum(1, keepdim=True)
+    n_query = asks(step).sum(1, keepdim=True)
     k = torch.arange(max(1, int((n_content + n_query).max()))).expand(len(step), -1)
     has_content = k < n_content
     has_target = ~has_content & (k < n_content + n_query)
@@ -134,7 +139,7 @@ class PathTransformer(PathNetwork):
         for rows, fuse in buckets(step):
             sequence = (fused if fuse else two_kinds)(step[rows])
             seen = self.attended(sequence, sequence.mask())
-            h = self.embed(sequence, cells[rows], step[rows] != NEVER)
+            h = self.embed(sequence, cells[rows], step[rows] < last_step(step[rows]))
             for block in self.blocks:
                 h = block(h, seen)
             b, k = (sequence.target != NONE).nonzero(as_tuple=True)

@@ -8,18 +8,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["AnyGivenError", "AnyGivenWarning", "AnyOrderImputer", "Conditional", "TabularDensity", "load"]
+__all__ = [
+    "AnyGivenError",
+    "AnyGivenWarning",
+    "AnyOrderImputer",
+    "Conditional",
+    "TabularDensity",
+    "TextDensity",
+    "load",
+]
 
 if TYPE_CHECKING:
     from anygiven.errors import AnyGivenError, AnyGivenWarning
-    from anygiven.estimators import AnyOrderImputer, Conditional, TabularDensity
+    from anygiven.estimators import AnyOrderImputer, Conditional, TabularDensity, TextDensity
 
 
-def load(path) -> TabularDensity:
+def load(path) -> TabularDensity | TextDensity:
     """Read a model folder."""
-    from anygiven.estimators import TabularDensity
+    from anygiven.estimators import DENSITIES
+    from anygiven.estimators.folder import kind_of
 
-    return TabularDensity.load(path)
+    return DENSITIES[kind_of(path, tuple(DENSITIES))].load(path)
 
 
 def __getattr__(name: str):

@@ -9,6 +9,10 @@ class TableError(AnyGivenError, ValueError):
     """The table cannot be read or modelled as it is."""
 
 
+class TextError(AnyGivenError, ValueError):
+    """The text cannot be read or modelled as it is."""
+
+
 class SchemaError(AnyGivenError, ValueError):
     """A column, a domain or a value does not fit the schema."""
 

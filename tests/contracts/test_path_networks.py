@@ -83,6 +83,22 @@ def test_rest_is_not_in_the_sequence(name):
     assert n_tokens(path.step).tolist() == path.is_query.sum(1).tolist()
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize("name", PATH_NETWORKS)
+def test_text_sees_only_earlier_steps(name, protocol):
+    model, x = model_for(name, TEXT), rows(TEXT)
+    generator = torch.Generator().manual_seed(5)
+    path = protocol.path(UniformEvidence().draw(torch.ones(x.shape[:2], dtype=torch.bool), generator), generator)
+    with torch.no_grad():
+        before = model.log_prob(x, path)
+        for i in range(len(TEXT)):
+            changed = x.clone()
+            changed[:, i, 0] = (x[:, i, 0] + 1) % 5
+            after = model.log_prob(changed, path)
+            untouched = (path.step <= path.step[:, [i]]) & (torch.arange(len(TEXT)) != i)
+            assert torch.allclose(before[untouched], after[untouched], atol=1e-5)
+
+
 def test_buckets_cover_every_row_once_with_little_padding():
     generator = torch.Generator().manual_seed(0)
     present = torch.ones(256, 64, dtype=torch.bool)

@@ -93,6 +93,11 @@ class CategoricalConditional(Conditional):
         order = range(len(self._p)) if self.variable.domain.is_ordered else np.argsort(-self._p, kind="stable")
         return {self._values[i]: float(self._p[i]) for i in order}
 
+    def top(self, k: int = 5) -> list[tuple[Any, float]]:
+        """The k likeliest values with their probabilities."""
+        order = np.argsort(-self._p, kind="stable")[: max(int(k), 0)]
+        return [(self._values[i], float(self._p[i])) for i in order]
+
     @property
     def mode(self) -> Any:
         return self._values[int(self._p.argmax())]

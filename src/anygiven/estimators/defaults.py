@@ -33,3 +33,9 @@ def architecture_for(n_rows: int, n_variables: int, network: str) -> Architectur
 def steps_for(n_rows: int) -> int:
     """Optimiser steps at most; early stopping ends sooner where there is little to learn."""
     return 8_000 if n_rows < 20_000 else 12_000
+
+
+def text_architecture_for(n_characters: int, network: str) -> Architecture:
+    """Small for a chapter, wider for a shelf of books."""
+    width, depth = (64, 3) if n_characters < 100_000 else (128, 4) if n_characters < 2_000_000 else (192, 5)
+    return Architecture(network, width, depth, 0.1 if n_characters < 2_000_000 else 0.0, 0)

@@ -88,6 +88,24 @@ def is_model(folder: Path) -> bool:
 
 def load_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor], dict[str, Any]]:
     """config, schema, weights, report; refused in one sentence if anything is not as it was written."""
+    config = _read_config(folder)
+    for name in FILES:
+        _check_file(folder, name, config["checksums"].get(name))
+    from safetensors.torch import load_file
+
+    weights = load_file(folder / "weights.safetensors")
+    return config, _read_json(folder / "schema.json"), weights, _read_json(folder / "report.json")
+
+
+def kind_of(folder, kinds: tuple[str, ...]) -> str:
+    """Which kind of density a folder holds."""
+    kind = _read_config(Path(folder)).get("kind")
+    if kind not in kinds:
+        raise ModelFolderError(f"{folder} holds a model of a kind that this anygiven does not know: {kind!r}.")
+    return str(kind)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
     if not folder.exists():
         raise ModelFolderError(f"There is no model {folder}; check the path, or make one with anygiven fit.")
     if not folder.is_dir() or not (folder / "config.json").is_file():
@@ -97,12 +115,7 @@ def load_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str,
         raise ModelFolderError(f"{folder} is not a model: its config.json is not anygiven's.")
     if config["format"] > FORMAT:
         raise ModelFolderError(f"{folder} was made by a newer anygiven ({config.get('version')}); update to read it.")
-    for name in FILES:
-        _check_file(folder, name, config["checksums"].get(name))
-    from safetensors.torch import load_file
-
-    weights = load_file(folder / "weights.safetensors")
-    return config, _read_json(folder / "schema.json"), weights, _read_json(folder / "report.json")
+    return config
 
 
 def _check_file(folder: Path, name: str, expected: str | None) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
@@ -21,17 +17,15 @@ from torch import Tensor
 from anygiven.errors import AnyGivenError, AnyGivenWarning, ModelFolderError, QuestionError, TableError
 from anygiven.estimators.conditional import Conditional, conditional_of
 from anygiven.estimators.defaults import Architecture, architecture_for, steps_for
+from anygiven.estimators.fitting import Recipe, build_model, fingerprint_of, fit_models, hold_out, joined
 from anygiven.estimators.folder import load_folder, save_folder
-from anygiven.estimators.progress import share_bar, training_bar
+from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import objective_of, untrained_columns
-from anygiven.heads import joint_head_for
 from anygiven.inference import draw, fill, log_prob, log_prob_by_ratio, order_ensemble
 from anygiven.inference.summaries import summarise
 from anygiven.lattice import Budget, Canonical, Path, Question
-from anygiven.model import AnyOrderModel, EnsembleModel, any_order_model
 from anygiven.networks import NETWORKS
-from anygiven.training import Data, Outcome, Settings, train
-from anygiven.training.checkpoint import remove_checkpoint
+from anygiven.training import Data, Outcome, Settings
 from anygiven.variables import Schema, Table, read_table, schema_of
 from anygiven.variables.tables import fill_frame
 
@@ -116,7 +110,12 @@ class TabularDensity(BaseEstimator):
         data = Data(torch.from_numpy(cells), torch.from_numpy(present))
         self.n_features_in_ = len(table.columns)
         self.architecture_ = self._architecture(len(data))
-        self.model_, outcomes = self._train(data, seed, max(int(self.members), 1))
+        objective = objective_of(self.workload, self.schema_, data.is_present)
+        recipe = Recipe(self.schema_.domains, self.architecture_, objective, self._settings(len(data)))
+        fingerprint = fingerprint_of(recipe, str(self.workload), cells, present) if self.checkpoint else ""
+        self.model_, outcomes = fit_models(
+            recipe, partial(_split, data), max(int(self.members), 1), self.checkpoint, fingerprint, self.verbose
+        )
         self.report_ = self._report(outcomes, data)
         return self
 
@@ -136,34 +135,15 @@ class TabularDensity(BaseEstimator):
         }
         return Architecture(**{**chosen.to_json(), **given})
 
-    def _train(self, data: Data, seed: int, n_members: int) -> tuple[AnyOrderModel, list[Outcome]]:
-        """Each member from its own seed, on its own hold-out; together they share the time allowed."""
-        objective = objective_of(self.workload, self.schema_, data.is_present)
-        settings = Settings(
-            max_steps=self.max_steps or steps_for(len(data)),
-            max_minutes=None if self.max_minutes is None else self.max_minutes / n_members,
+    def _settings(self, n_rows: int) -> Settings:
+        return Settings(
+            max_steps=self.max_steps or steps_for(n_rows),
+            max_minutes=self.max_minutes,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             batch_size=self.batch_size,
-            seed=seed,
+            seed=self.seed_,
         )
-        folder = FilePath(self.checkpoint) if self.checkpoint else None
-        members, outcomes = [], []
-        with training_bar(self.verbose, n_members) as report, _threads_for(self.architecture_):
-            for k in range(n_members):
-                member_settings = replace(settings, seed=seed + 1000 * k)
-                model = build_model(self.schema_, self.architecture_, member_settings.seed)
-                learn, held = _hold_out(len(data), member_settings.seed)
-                place = folder / f"member-{k}" if folder else None
-                fingerprint = (
-                    _fingerprint(data, self.architecture_, member_settings, str(self.workload)) if folder else ""
-                )
-                outcomes.append(train(model, data.rows(learn), data.rows(held), objective, member_settings,
-                                      report and partial(report, k), place, fingerprint))  # fmt: skip
-                members.append(model)
-        if folder:
-            remove_checkpoint(folder)
-        return (members[0] if n_members == 1 else EnsembleModel(members)).eval(), outcomes
 
     def _report(self, outcomes: list[Outcome], data: Data) -> dict[str, Any]:
         outcome = outcomes[0]
@@ -427,12 +407,11 @@ class TabularDensity(BaseEstimator):
             density = cls(**config["parameters"])
             density.schema_ = Schema.from_json(schema)
             density.architecture_ = Architecture(**config["architecture"])
-            members = [build_model(density.schema_, density.architecture_, 0) for _ in range(report["members"])]
-            density.model_ = members[0] if len(members) == 1 else EnsembleModel(members)
+            domains = density.schema_.domains
+            density.model_ = joined([build_model(domains, density.architecture_, 0) for _ in range(report["members"])])
             density.model_.load_state_dict(weights)
         except (KeyError, TypeError, RuntimeError, AnyGivenError):
             raise ModelFolderError(f"{path} is damaged: its parts do not fit together; fit or copy it again.") from None
-        density.model_.eval()
         density.report_ = report
         density.seed_ = config.get("seed", 0)
         density.n_features_in_ = config.get("n_features_in", len(density.schema_.variables))
@@ -455,43 +434,9 @@ class TabularDensity(BaseEstimator):
             raise NotFittedError("This TabularDensity is not fitted yet; call fit(table) first.")
 
 
-def build_model(schema: Schema, architecture: Architecture, seed: int) -> AnyOrderModel:
-    """Network and head for a schema, with weights from a seed."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = NETWORKS[architecture.network](
-            schema.domains, architecture.width, architecture.depth, architecture.dropout
-        )
-        return any_order_model(network, joint_head_for(network.width, schema.domains, architecture.n_components))
-
-
-@contextmanager
-def _threads_for(architecture: Architecture) -> Iterator[None]:
-    """One thread trains a narrow MLP as fast as two, and does not stall when other programs share the cores."""
-    before = torch.get_num_threads()
-    if architecture.network == "mlp" and architecture.width <= 256:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _hold_out(n: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Rows to learn from and rows for the validation questions (all rows for both in tiny tables)."""
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed + 3))
-    if n < 20:
-        return order, order
-    size = min(max(n // 10, 10), 3000)
-    return order[size:], order[:size]
-
-
-def _fingerprint(data: Data, architecture: Architecture, settings: Settings, workload: str) -> str:
-    """What a checkpoint must agree with to be resumed."""
-    digest = hashlib.sha256(data.x.numpy().tobytes())
-    digest.update(data.is_present.numpy().tobytes())
-    digest.update(json.dumps([architecture.to_json(), settings.__dict__, workload], default=str).encode())
-    return digest.hexdigest()
+def _split(data: Data, seed: int) -> tuple[Data, Data]:
+    learn, held = hold_out(len(data), seed)
+    return data.rows(learn), data.rows(held)
 
 
 def _is_missing(value: Any) -> bool:

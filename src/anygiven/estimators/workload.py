@@ -10,6 +10,7 @@ from torch import Tensor
 from anygiven.errors import QuestionError
 from anygiven.lattice import (
     BernoulliEvidence,
+    Blend,
     CardMask,
     GapPatterns,
     Glimpse,
@@ -17,12 +18,16 @@ from anygiven.lattice import (
     KnownAsked,
     Looks,
     Objective,
+    RandomBudget,
+    RandomOrder,
     UniformEvidence,
+    WholePath,
     Workload,
 )
 from anygiven.lattice.workloads import Mixture
 from anygiven.variables import Schema
 
+TEXT_SHARES = (0.5, 0.1, 0.3, 0.1)  # joint, marginals, conditionals one at a time, conditionals in groups
 WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
 
 
@@ -68,6 +73,25 @@ def workload_of(workload: Any, schema: Schema, is_present: Tensor) -> Workload:
     raise QuestionError(
         f"{workload!r} is not a workload: use one of {', '.join(WORKLOADS)}, or {{'known': [...], 'asked': [...]}}."
     )
+
+
+def text_objective_of(workload: Any) -> Objective:
+    """Whole paths for the stated workload; by default scoring from left to right and filling alike."""
+    parts: dict[str, list[Objective]] = {
+        "any": [WholePath(Joint()), WholePath(CardMask()), WholePath(UniformEvidence()),
+                WholePath(UniformEvidence(), RandomBudget(RandomOrder()))],
+        "joint": [WholePath(Joint())],
+        "marginals": [WholePath(CardMask())],
+        "conditionals": [WholePath(UniformEvidence())],
+    }  # fmt: skip
+    if isinstance(workload, Objective):
+        return workload
+    if isinstance(workload, Workload):
+        return WholePath(workload)
+    if workload not in parts:
+        raise QuestionError(f"{workload!r} is not a workload for text: use one of {', '.join(parts)}.")
+    chosen = parts[workload]
+    return Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0]
 
 
 def untrained_columns(workload: Any, schema: Schema, is_query: Tensor) -> list[str]:

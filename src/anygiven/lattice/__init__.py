@@ -1,7 +1,7 @@
 """Which conditionals are asked: questions, workloads, protocols, objectives, enumeration."""
 
 from anygiven.lattice.objectives import Blend, Glimpse, Looks, Objective, WholePath
-from anygiven.lattice.protocols import Budget, Canonical, Protocol, RandomOrder, Strided
+from anygiven.lattice.protocols import Budget, Canonical, Protocol, RandomBudget, RandomOrder, Strided
 from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question
 from anygiven.lattice.workloads import (
     BernoulliEvidence,
@@ -18,5 +18,5 @@ from anygiven.lattice.workloads import (
 __all__ = [
     "EVIDENCE", "NEVER", "BernoulliEvidence", "Blend", "Budget", "Canonical", "CardMask", "GapPatterns",
     "Glimpse", "Joint", "KnownAsked", "Looks", "Mixture", "Objective", "Path", "Protocol", "Question",
-    "RandomOrder", "Strided", "UniformEvidence", "WholePath", "Workload", "mixture",
+    "RandomBudget", "RandomOrder", "Strided", "UniformEvidence", "WholePath", "Workload", "mixture",
 ]  # fmt: skip

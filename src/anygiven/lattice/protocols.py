@@ -96,7 +96,28 @@ class Budget(Protocol):
 
     def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
         path = self.protocol.path(question, generator)
-        size = path.is_query.sum(dim=1, keepdim=True)  # (B, 1)
-        budget = size.clamp(max=max(self.steps, 1))
-        merged = path.step * budget // size.clamp(min=1)
-        return Path(torch.where(path.is_query, merged, path.step))
+        size = path.is_query.sum(dim=1)
+        return merged(path, size.clamp(max=max(self.steps, 1)))
+
+
+@dataclass(frozen=True)
+class RandomBudget(Protocol):
+    """Any protocol in a random number of steps, 1 to all, its logarithm uniform: trains drawing in few steps."""
+
+    protocol: Protocol
+    is_random = True
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        return self.protocol.priority(shape, generator)
+
+    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        path = self.protocol.path(question, generator)
+        size = path.is_query.sum(dim=1)
+        level = torch.rand(size.shape, generator=generator, dtype=torch.float64)
+        return merged(path, (size + 1).clamp(min=1).double().pow(level).long().minimum(size))
+
+
+def merged(path: Path, budget: Tensor) -> Path:
+    """Neighbouring steps merged into `budget` (B,) groups of nearly equal size."""
+    size = path.is_query.sum(dim=1, keepdim=True).clamp(min=1)  # (B, 1)
+    return Path(torch.where(path.is_query, path.step * budget.unsqueeze(1) // size, path.step))

@@ -17,9 +17,10 @@ from torch.nn.functional import embedding
 
 from anygiven.networks.attention import Attended, AttentionBlock, Memory, Rotary
 from anygiven.networks.hiding import NOTHING, visible
+from anygiven.networks.neighbours import Neighbours
 from anygiven.networks.path import PathNetwork, PathWalk
 from anygiven.networks.tokens import tokens_for
-from anygiven.variables.domains import Domain
+from anygiven.variables.domains import Alike, Domain
 
 EVIDENCE, NEVER = -1, 2**31 - 1  # as in the lattice, which networks do not import
 NONE = -1  # no variable
@@ -37,6 +38,11 @@ class TokenRows:
     target: Tensor  # (B, L) the variable the token asks for, NONE if it asks for none
     horizon: Tensor  # (B, L) the last step it sees
     is_causal: bool = False  # every token sees itself and all before it
+
+    @property
+    def place(self) -> Tensor:
+        """(B, L) the variable a token is about: what it asks for, or else what it holds."""
+        return torch.where(self.target != NONE, self.target, self.content.clamp(min=0))
 
     def mask(self) -> Tensor | None:
         """(B, 1, L, L) float; None where the causal mask does."""
@@ -133,33 +139,37 @@ class PathTransformer(PathNetwork):
         self.blocks = nn.ModuleList(AttentionBlock(width, n_heads, dropout) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.rotary = Rotary(domains, self.head_width)
+        self.neighbours = None
+        if isinstance(domains, Alike) and len(domains.shape) == 1:
+            self.neighbours = Neighbours(domains, width)
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:
         out = cells.new_zeros(*step.shape, self.width)
         for rows, fuse in buckets(step):
             sequence = (fused if fuse else two_kinds)(step[rows])
             seen = self.attended(sequence, sequence.mask())
-            h = self.embed(sequence, cells[rows], step[rows] < last_step(step[rows]))
+            h = self.embed(sequence, cells[rows], step[rows], step[rows] < last_step(step[rows]))
             for block in self.blocks:
                 h = block(h, seen)
             b, k = (sequence.target != NONE).nonzero(as_tuple=True)
             out = out.index_put((rows[b], sequence.target[b, k]), self.norm(h[b, k]))
         return out
 
-    def embed(self, sequence: TokenRows, cells: Tensor, is_shown: Tensor) -> Tensor:
-        """(B, L, width): what is held plus what is asked."""
+    def embed(self, sequence: TokenRows, cells: Tensor, step: Tensor, is_shown: Tensor) -> Tensor:
+        """(B, L, width): what is held, what is asked, and what stands next to it."""
         content = sequence.content.clamp(min=0)
         held = self.tokens.values_of(content, cells, is_shown) + embedding(content, self.tokens.names)
         held = torch.where((sequence.content != NONE).unsqueeze(-1), held, self.no_content)
         asked = embedding(sequence.target.clamp(min=0), self.targets)
-        return held + asked * (sequence.target != NONE).unsqueeze(-1)
+        h = held + asked * (sequence.target != NONE).unsqueeze(-1)
+        if self.neighbours is None:
+            return h
+        return h + self.neighbours(cells, step, is_shown, sequence.place, sequence.horizon)
 
     def attended(self, sequence: TokenRows, mask: Tensor | None, n_remembered: int = 0) -> Attended:
         """A token asks from its target's place, or its content's; it offers from its content's, or its target's."""
-        content, target = sequence.content, sequence.target
-        asking = self.rotary(torch.where(target != NONE, target, content.clamp(min=0)))
-        offering = self.rotary(torch.where(content != NONE, content, target.clamp(min=0)))
-        return Attended(mask, mask is None, asking, offering, n_remembered)
+        offering = torch.where(sequence.content != NONE, sequence.content, sequence.place)
+        return Attended(mask, mask is None, self.rotary(sequence.place), self.rotary(offering), n_remembered)
 
     def walk(self, cells: Tensor, step: Tensor) -> CachedWalk:
         return CachedWalk(self, cells, step)
@@ -200,7 +210,7 @@ class CachedWalk(PathWalk):
         is_visible = visible(step, sequence.horizon)
         is_visible[:, :, self.remembered.shape[1] :] |= itself
         seen = self.network.attended(sequence, as_bias(is_visible), n_remembered)
-        h = self.network.embed(sequence, self.cells, self.step < self.t)
+        h = self.network.embed(sequence, self.cells, self.step, self.step < self.t)
         for k, block in enumerate(self.network.blocks):
             h = block(h, seen, self.memories[k])
         self.remembered = step[:, : self.remembered.shape[1] + n_remembered]

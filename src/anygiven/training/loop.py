@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from anygiven.model import AnyOrderModel
 from anygiven.training.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from anygiven.training.settings import Settings
 
+VALIDATION_ROWS, VALIDATION_CELLS = 2000, 100_000  # questions are repeated until either is reached
 TIMED_STEPS = 20  # how many steps are timed before the schedule is fitted to the time allowed
 
 
@@ -57,9 +59,17 @@ class Data:
         return Data(self.x[index], self.is_present[index])
 
 
+class Rows(Protocol):
+    """What a run learns from: rows that are made when they are asked for, so that they need not fit in memory."""
+
+    def __len__(self) -> int: ...
+
+    def rows(self, index: Tensor) -> Data: ...
+
+
 def train(
     model: AnyOrderModel,
-    data: Data,
+    data: Rows,
     valid: Data,
     objective: Objective,
     settings: Settings,
@@ -86,12 +96,14 @@ class _Run:
         self.questions = _validation_questions(valid, objective, settings.seed)
         self.outcome, self.step, self.spent = Outcome(), 0, 0.0
         self.train_nats, self.stale = math.nan, 0
+        self.evaluating = self.evaluation_seconds = 0.0  # in all, and the last time
 
     def go(self, report: Callable[[Progress], None] | None) -> Outcome:
         self._resume()
         started, saved = time.monotonic() - self.spent, time.monotonic()
         if self.step == 0:
             self._evaluate(0.0)
+            self.spent = time.monotonic() - started
         timed_from, timed_step = time.monotonic(), self.step
         while self.step < self.settings.max_steps and not self.outcome.stopped:
             self._train_step()
@@ -100,7 +112,7 @@ class _Run:
                 self._fit_schedule((time.monotonic() - timed_from) / TIMED_STEPS)
             if self.step % self._evaluate_every() == 0 or self.step == self.settings.max_steps:
                 self._evaluate(self.spent)
-                self._fit_schedule(self.spent / self.step)  # the machine may have become slower
+                self._fit_schedule((self.spent - self.evaluating) / self.step)  # the machine may have become slower
                 if report:
                     report(self._progress())
             if self.checkpoint and time.monotonic() - saved > self.settings.checkpoint_seconds:
@@ -142,17 +154,20 @@ class _Run:
         torch._foreach_lerp_(averages, [p.detach() for p in current], 1 - keep)  # pyright: ignore[reportPrivateImportUsage]
 
     def _evaluate_every(self) -> int:
-        return max(1, self.settings.max_steps // self.settings.evaluations)
+        return max(1, self.settings.max_steps // self._evaluations())
 
     def _evaluate(self, seconds: float) -> None:
+        started = time.monotonic()
         nats = self._validation_nats()
+        self.evaluation_seconds = time.monotonic() - started
+        self.evaluating += self.evaluation_seconds
         self.outcome.curve.append((self.step, round(seconds, 2), nats))
         if nats < self.outcome.best_nats:
             self.outcome.best_nats, self.outcome.best_step, self.stale = nats, self.step, 0
             self.best = {name: p.clone() for name, p in self.average.items()}
         else:
             self.stale += 1
-            if self.stale >= self.settings.patience:
+            if self.stale >= max(2, self.settings.patience * self._evaluations() / self.settings.evaluations):
                 self.outcome.stopped = "no better on the validation questions"
 
     @torch.no_grad()
@@ -175,12 +190,19 @@ class _Run:
 
     def _fit_schedule(self, seconds_per_step: float) -> None:
         if self.settings.max_minutes is not None:
-            # A tenth is kept for the validation questions.
-            left = 0.9 * (60 * self.settings.max_minutes - self.spent)
+            allowed = 60 * self.settings.max_minutes
+            left = (allowed - self.spent) * (1 - self._evaluations() * self.evaluation_seconds / allowed)
             if left <= 0:
                 self.outcome.stopped = self.outcome.stopped or "time is up"
             fits = self.step + int(left / max(seconds_per_step, 1e-9))
             self.settings = self.settings.within(max(fits, self.step + 1))
+
+    def _evaluations(self) -> int:
+        """How often the validation questions are asked: so often that they take at most a seventh of the time."""
+        if self.settings.max_minutes is None:
+            return self.settings.evaluations
+        affordable = int(60 * self.settings.max_minutes / 7 / max(self.evaluation_seconds, 1e-9))
+        return min(self.settings.evaluations, max(affordable, 2))
 
     def _progress(self) -> Progress:
         nats = self.outcome.curve[-1][2]
@@ -206,6 +228,7 @@ class _Run:
         tensors["generator"] = self.generator.get_state()
         facts = {
             "fingerprint": self.fingerprint, "step": self.step, "spent": self.spent, "stale": self.stale,
+            "evaluating": self.evaluating, "evaluation_seconds": self.evaluation_seconds,
             "train_nats": self.train_nats, "max_steps": self.settings.max_steps, "curve": self.outcome.curve,
             "best_nats": self.outcome.best_nats, "best_step": self.outcome.best_step, "stopped": self.outcome.stopped,
         }  # fmt: skip
@@ -223,6 +246,7 @@ class _Run:
         self.generator.set_state(tensors["generator"])
         self.step, self.spent, self.stale = facts["step"], facts["spent"], facts["stale"]
         self.train_nats = facts["train_nats"]
+        self.evaluating, self.evaluation_seconds = facts["evaluating"], facts["evaluation_seconds"]
         self.settings = self.settings.within(facts["max_steps"])
         self.outcome.curve = [tuple(point) for point in facts["curve"]]
         self.outcome.best_nats, self.outcome.best_step = facts["best_nats"], facts["best_step"]
@@ -230,18 +254,21 @@ class _Run:
 
 
 def _decayed(model: AnyOrderModel, weight_decay: float) -> list[dict]:
-    """Matrices decay; biases, norms and the symbols' own vectors do not."""
-    matrices = [p for name, p in model.named_parameters() if p.dim() >= 2 and "norm" not in name]
-    others = [p for name, p in model.named_parameters() if not (p.dim() >= 2 and "norm" not in name)]
+    """Matrices decay; biases, norms and tables of n-grams, most of whose rows rarely occur, do not."""
+    decays = {name: p.dim() >= 2 and "grams" not in name for name, p in model.named_parameters()}
+    matrices = [p for name, p in model.named_parameters() if decays[name]]
+    others = [p for name, p in model.named_parameters() if not decays[name]]
     return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
 def _validation_questions(valid: Data, objective: Objective, seed: int) -> list[tuple[Tensor, Path, Tensor]]:
-    """Fixed questions on the validation rows: at least 2,000 looks, so that small tables are judged finely."""
+    """Fixed questions on the validation rows: several a row where there are few, so that they judge finely."""
     generator = torch.Generator().manual_seed(seed + 7)
     if len(valid) == 0:
         return []
-    every = torch.arange(len(valid)).repeat(max(1, math.ceil(2000 / len(valid))))
+    cells = valid.is_present.numel()
+    repeats = min(math.ceil(VALIDATION_ROWS / len(valid)), math.ceil(VALIDATION_CELLS / max(cells, 1)))
+    every = torch.arange(len(valid)).repeat(max(1, repeats))
     path, weights = objective.draw(valid.is_present[every], generator)
     chunks = torch.arange(len(every)).split(2048)
     return [(valid.x[every[rows]], path.rows(rows), weights[rows]) for rows in chunks]

@@ -1,0 +1,106 @@
+"""From domains and rows to a trained model: what every density does when it is fitted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path as FilePath
+
+import torch
+from torch import Tensor
+
+from anygiven.estimators.defaults import Architecture
+from anygiven.estimators.progress import training_bar
+from anygiven.heads import joint_head_for
+from anygiven.lattice import Objective
+from anygiven.model import AnyOrderModel, EnsembleModel, any_order_model
+from anygiven.networks import NETWORKS
+from anygiven.training import Data, Outcome, Rows, Settings, train
+from anygiven.training.checkpoint import remove_checkpoint
+from anygiven.variables.domains import Domain
+
+Split = Callable[[int], tuple[Rows, Data]]  # seed → rows to learn from, rows for the validation questions
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained, and how."""
+
+    domains: Sequence[Domain]
+    architecture: Architecture
+    objective: Objective
+    settings: Settings
+
+
+def fit_models(
+    recipe: Recipe,
+    split: Split,
+    n_members: int = 1,
+    checkpoint: str | None = None,
+    fingerprint: str = "",
+    verbose: bool | None = None,
+) -> tuple[AnyOrderModel, list[Outcome]]:
+    """Each member from its own seed, on its own hold-out; together they share the time allowed."""
+    settings = recipe.settings
+    if settings.max_minutes is not None:
+        settings = replace(settings, max_minutes=settings.max_minutes / n_members)
+    folder = FilePath(checkpoint) if checkpoint else None
+    members, outcomes = [], []
+    with training_bar(verbose, n_members) as report, _threads_for(recipe.architecture):
+        for k in range(n_members):
+            mine = replace(settings, seed=settings.seed + 1000 * k)
+            model = build_model(recipe.domains, recipe.architecture, mine.seed)
+            learn, held = split(mine.seed)
+            outcomes.append(train(model, learn, held, recipe.objective, mine, report and partial(report, k),
+                                  folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}"))  # fmt: skip
+            members.append(model)
+    if folder:
+        remove_checkpoint(folder)
+    return joined(members), outcomes
+
+
+def joined(members: list[AnyOrderModel]) -> AnyOrderModel:
+    return (members[0] if len(members) == 1 else EnsembleModel(members)).eval()
+
+
+def build_model(domains: Sequence[Domain], architecture: Architecture, seed: int) -> AnyOrderModel:
+    """Network and head for some domains, with weights from a seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = NETWORKS[architecture.network](domains, architecture.width, architecture.depth, architecture.dropout)
+        return any_order_model(network, joint_head_for(network.width, domains, architecture.n_components))
+
+
+@contextmanager
+def _threads_for(architecture: Architecture) -> Iterator[None]:
+    """One thread trains a narrow MLP as fast as two, and does not stall when other programs share the cores."""
+    before = torch.get_num_threads()
+    if architecture.network == "mlp" and architecture.width <= 256:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def hold_out(n: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Rows to learn from and rows for the validation questions (all rows for both in tiny tables)."""
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed + 3))
+    if n < 20:
+        return order, order
+    size = min(max(n // 10, 10), 3000)
+    return order[size:], order[:size]
+
+
+def fingerprint_of(recipe: Recipe, workload: str, *arrays) -> str:
+    """What a checkpoint must agree with to be resumed."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(memoryview(array).cast("B"))
+    facts = [recipe.architecture.to_json(), recipe.settings.__dict__, workload]
+    digest.update(json.dumps(facts, default=str).encode())
+    return digest.hexdigest()

@@ -1,0 +1,370 @@
+"""TextDensity: fit a text once, then ask any of its characters given any others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from torch import Tensor
+
+from anygiven.errors import AnyGivenError, ModelFolderError, QuestionError, TextError
+from anygiven.estimators.conditional import CategoricalConditional
+from anygiven.estimators.defaults import Architecture, text_architecture_for
+from anygiven.estimators.fitting import Recipe, build_model, fingerprint_of, fit_models, joined
+from anygiven.estimators.folder import load_folder, save_folder
+from anygiven.estimators.progress import share_bar
+from anygiven.estimators.workload import text_objective_of
+from anygiven.inference import draw, log_prob
+from anygiven.lattice import Budget, Canonical, Path, Protocol, Question, Strided
+from anygiven.networks import NETWORKS
+from anygiven.training import Data, Settings
+from anygiven.variables.domains import SYMBOL, Alike, domain_from_json
+from anygiven.variables.schema import Variable
+from anygiven.variables.tables import Storage
+from anygiven.variables.text import Alphabet, Corpus, cells_of, read_corpus
+
+BLANK = "_"
+N_VALID = 200  # chunks that the validation questions are about
+
+
+class Chunks:
+    """Pieces of `length` characters at every place of a corpus, made when they are asked for."""
+
+    def __init__(self, corpus: Corpus, length: int):
+        self.corpus, self.length = corpus, length
+        sizes = corpus.ends - corpus.starts
+        self.places = np.maximum(sizes - length + 1, 1).cumsum()  # running number of places to start at
+
+    def __len__(self) -> int:
+        return int(self.places[-1])
+
+    def rows(self, index: Tensor) -> Data:
+        """A document shorter than `length` has gaps at its end."""
+        wanted = index.numpy()
+        document = np.searchsorted(self.places, wanted, side="right")
+        start = self.corpus.starts[document] + wanted - np.concatenate([[0], self.places])[document]
+        at = start[:, None] + np.arange(self.length)  # (B, length)
+        is_present = at < self.corpus.ends[document][:, None]
+        symbols = self.corpus.symbols[np.where(is_present, at, 0)]
+        return Data(torch.from_numpy(cells_of(symbols)), torch.from_numpy(is_present))
+
+
+class TextDensity(BaseEstimator):
+    """The distribution of pieces of text, and every conditional of it.
+
+    Parameters
+    ----------
+    length : int
+        How many characters are modelled at a time.
+    alphabet : str, optional
+        "text8" (a–z and space), "bytes", or the characters themselves; by default those that occur.
+    workload : str or Objective
+        Which questions will be asked: "any" (default: scoring and filling alike), "joint", "marginals" or
+        "conditionals".
+    network : "path" or "transformer"
+        The path Transformer scores and trains a whole path in one pass; the masked Transformer looks once a step.
+    max_minutes : float
+        Training stops by then at the latest.
+    max_steps, width, depth, dropout, learning_rate, weight_decay, batch_size : optional
+    checkpoint : path, optional
+        A folder where training saves its state every 20 seconds; fitting the same text again resumes there.
+    verbose : bool, optional
+        Progress on standard error; by default only in a terminal.
+    random_state : int
+    """
+
+    def __init__(
+        self,
+        length=64,
+        alphabet=None,
+        workload="any",
+        network="path",
+        max_minutes=10.0,
+        max_steps=None,
+        width=None,
+        depth=None,
+        dropout=None,
+        learning_rate=2e-3,
+        weight_decay=0.02,
+        batch_size=64,
+        checkpoint=None,
+        verbose=None,
+        random_state=0,
+    ):
+        self.length = length
+        self.alphabet = alphabet
+        self.workload = workload
+        self.network = network
+        self.max_minutes = max_minutes
+        self.max_steps = max_steps
+        self.width = width
+        self.depth = depth
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X, y=None) -> TextDensity:
+        """Learn from a string, a file (a path; .gz too) or a list of strings."""
+        self.seed_ = int(self.random_state or 0)
+        if not isinstance(self.length, int) or self.length < 1:
+            raise TextError(f"The length is {self.length!r}; it must be a whole number of characters, at least 1.")
+        corpus = read_corpus(X, self.alphabet)
+        longest = int((corpus.ends - corpus.starts).max())
+        if longest < self.length:
+            raise TextError(
+                f"The text has {longest} characters and length is {self.length}; give more text or a smaller length."
+            )
+        self.alphabet_ = corpus.alphabet
+        self.architecture_ = self._architecture(len(corpus))
+        recipe = Recipe(self.domains, self.architecture_, text_objective_of(self.workload), self._settings(len(corpus)))
+        learn, held = _split(corpus, self.length)
+        fingerprint = ""
+        if self.checkpoint:
+            fingerprint = fingerprint_of(recipe, str(self.workload), np.asarray(corpus.symbols[: 1 << 24]), corpus.ends)
+        self.model_, outcomes = fit_models(
+            recipe, lambda _: (learn, held), 1, self.checkpoint, fingerprint, self.verbose
+        )
+        outcome = outcomes[0]
+        self.report_ = {
+            "characters": len(corpus), "length": self.length, "alphabet": self.alphabet_.characters,
+            "parameters": self.model_.n_parameters, "steps": outcome.steps, "best_step": outcome.best_step,
+            "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
+        }  # fmt: skip
+        chunks = [self.alphabet_.text(row) for row in held.x[:, :, SYMBOL].numpy()[held.is_present.all(1).numpy()]]
+        if chunks:
+            self.report_["held_out_bits_per_character"] = self._bits(self.log_prob(chunks).sum(), chunks)
+        return self
+
+    @property
+    def domains(self) -> Alike:
+        return Alike(self.alphabet_.domain, (self.length,))
+
+    def _architecture(self, n_characters: int) -> Architecture:
+        networks = [name for name in NETWORKS if name != "mlp"]
+        if self.network not in networks:
+            raise QuestionError(f"There is no network {self.network!r} for text; use one of {', '.join(networks)}.")
+        chosen = text_architecture_for(n_characters, self.network)
+        given = {name: getattr(self, name) for name in ("width", "depth", "dropout") if getattr(self, name) is not None}
+        return replace(chosen, **given)
+
+    def _settings(self, n_characters: int) -> Settings:
+        return Settings(
+            max_steps=self.max_steps or 200_000,
+            max_minutes=self.max_minutes,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            ema=0.998,
+            patience=15,
+            seed=self.seed_,
+        )
+
+    # ------------------------------------------------------------------ how likely
+
+    def log_prob(self, X, *, evidence=None, order: Protocol | None = None) -> np.ndarray:
+        """Log probability in nats of each string, from left to right.
+
+        A string may be shorter than `length`: what follows it is left open. With evidence (one string for all or
+        one for each, blanks where nothing is known): log p(string | evidence), over the evidence's blanks. A blank
+        in the string is not asked.
+        """
+        self._check_fitted()
+        x, is_query = self._encode(_as_list(X))
+        is_evidence = torch.zeros_like(is_query)
+        if evidence is not None:
+            known = _as_list(evidence)
+            x_known, is_evidence = self._encode(known * len(x) if len(known) == 1 else known)
+            if len(x_known) != len(x):
+                raise QuestionError(f"There are {len(x)} strings and {len(x_known)} of evidence; they must match.")
+            x = torch.where(is_evidence.unsqueeze(-1), x_known, x)
+        question = Question(is_query & ~is_evidence, is_evidence)
+        with share_bar("scoring", self.verbose if len(x) > 2000 else False) as report:
+            return log_prob(self.model_, x, question, [order or Canonical()], report=report).numpy()
+
+    def bits_per_character(self, X) -> float:
+        """Of a text of any length, cut into chunks of `length` that know nothing of each other."""
+        self._check_fitted()
+        chunks = self.chunks(X)
+        return self._bits(self.log_prob(chunks).sum(), chunks)
+
+    def chunks(self, X) -> list[str]:
+        """A text (a string, a file or a list of strings) in pieces of `length`; a shorter rest is kept."""
+        corpus = read_corpus(X, self.alphabet_.characters)
+        cuts = [
+            (k, min(k + self.length, end))
+            for start, end in zip(corpus.starts, corpus.ends, strict=True)
+            for k in range(int(start), int(end), self.length)
+        ]
+        return [self.alphabet_.text(corpus.symbols[a:b]) for a, b in cuts]
+
+    @staticmethod
+    def _bits(nats: float, chunks: Sequence[str]) -> float:
+        return float(-nats / math.log(2) / sum(map(len, chunks)))
+
+    def score(self, X, y=None) -> float:
+        """Mean log probability per character, in nats: higher is better."""
+        return -self.bits_per_character(X) * math.log(2)
+
+    def _encode(self, texts: Sequence[str], blank: str = BLANK) -> tuple[Tensor, Tensor]:
+        """Cells (n, length, 4) and where a character is given: blanks and the open end are not."""
+        symbols = np.zeros((len(texts), self.length), dtype=np.int64)
+        is_given = np.zeros(symbols.shape, dtype=bool)
+        for row, text in enumerate(texts):
+            if len(text) > self.length:
+                raise QuestionError(
+                    f"The string {text[:20]!r}… has {len(text)} characters and the model's length is {self.length}; "
+                    "cut it, or use bits_per_character or fill, which take longer texts."
+                )
+            given = self._given(text, blank)
+            is_given[row, : len(text)] = given
+            kept = "".join(c for c, g in zip(text, given, strict=True) if g)
+            symbols[row, : len(text)][given] = self.alphabet_.symbols(kept)
+        return torch.from_numpy(cells_of(symbols)), torch.from_numpy(is_given)
+
+    def _given(self, text: str, blank: str) -> np.ndarray:
+        return np.array([c != blank for c in text], dtype=bool)
+
+    # ------------------------------------------------------------------ one character
+
+    def conditional(self, place: int, evidence: str = "", *, blank: str = BLANK) -> CategoricalConditional:
+        """The distribution of the character at a place (counted from 0) given the others."""
+        self._check_fitted()
+        if not 0 <= place < self.length:
+            raise QuestionError(f"There is no place {place}; places are 0 to {self.length - 1}.")
+        if place < len(evidence) and evidence[place] != blank:
+            raise QuestionError(f"Place {place} is {evidence[place]!r} in the evidence; put {blank!r} there to ask it.")
+        x, is_evidence = self._encode([evidence], blank)
+        with torch.no_grad():
+            look = self.model_.look(x, is_evidence, torch.tensor([place]))
+        variable = Variable(f"character {place}", self.alphabet_.domain, Storage("string", "str"))
+        return CategoricalConditional(variable, look.of(place), {"text": evidence})  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------------ draws
+
+    def sample(self, n: int = 1, *, start: str = "", steps: int | None = None, temperature: float = 1.0,
+               random_state=None) -> list[str]:  # fmt: skip
+        """New pieces of text, all beginning with `start`."""
+        if len(start) > self.length:
+            raise QuestionError(f"The start has {len(start)} characters and the model's length is {self.length}.")
+        return self.fill(start + "\0" * (self.length - len(start)), n, steps=steps, temperature=temperature,
+                         blank="\0", random_state=random_state)  # fmt: skip
+
+    def fill(self, text: str, n: int = 1, *, steps: int | None = None, temperature: float = 1.0, blank: str = BLANK,
+             random_state=None) -> list[str]:  # fmt: skip
+        """n texts with every blank drawn given all that is there, and nothing else changed.
+
+        `steps` draws in that many network calls instead of one a character. A text longer than `length` is filled
+        window by window, each half of a window beyond the last.
+        """
+        self._check_fitted()
+        if not isinstance(text, str) or not text:
+            raise QuestionError("There is nothing to fill: give a string with blanks.")
+        if n < 1:
+            raise QuestionError("Ask for at least one text.")
+        if not temperature > 0:
+            raise QuestionError(f"The temperature is {temperature}; it must be greater than nought.")
+        if steps is not None and int(steps) < 1:
+            raise QuestionError(f"steps is {steps}; it must be at least 1.")
+        generator = torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
+        texts = [text] * n
+        for begin in self._windows(len(text)):
+            pieces = [t[begin : begin + self.length] for t in texts]
+            if blank in pieces[0]:
+                filled = self._fill_window(pieces, steps, temperature, blank, generator)
+                texts = [t[:begin] + f + t[begin + self.length :] for t, f in zip(texts, filled, strict=True)]
+        return texts
+
+    def _windows(self, n: int) -> list[int]:
+        half = max(1, self.length // 2)
+        return list(range(0, max(1, n - self.length + half), half))
+
+    def _fill_window(self, pieces: list[str], steps, temperature: float, blank: str, generator) -> list[str]:
+        x, is_evidence = self._encode(pieces, blank)
+        is_query = ~is_evidence
+        is_query[:, len(pieces[0]) :] = False
+        path = self._drawing_protocol(steps).path(Question(is_query, is_evidence), generator)
+        with share_bar("drawing", self.verbose if len(pieces) * self.length > 5000 else False) as report:
+            drawn = draw(self.model_, x, Path(path.step), generator, temperature, report)
+        symbols = drawn[:, : len(pieces[0]), SYMBOL].numpy()
+        return [self.alphabet_.text(row) for row in symbols]
+
+    @staticmethod
+    def _drawing_protocol(steps: int | None) -> Protocol:
+        """From left to right, or in groups whose members stand apart."""
+        return Canonical() if steps is None else Budget(Strided(int(steps)), int(steps))
+
+    # ------------------------------------------------------------------ saving
+
+    def save(self, path) -> None:
+        """Write the model as a folder, whole or not at all."""
+        self._check_fitted()
+        from anygiven import __version__
+
+        parameters = {key: value for key, value in self.get_params().items() if isinstance(value, _PLAIN)}
+        config = {"kind": "text", "version": __version__, "architecture": self.architecture_.to_json(),
+                  "parameters": parameters, "seed": self.seed_}  # fmt: skip
+        weights = {name: tensor.detach() for name, tensor in self.model_.state_dict().items()}
+        save_folder(FilePath(path), config, {"alphabet": self.alphabet_.domain.to_json()}, weights, self.report_)
+
+    @classmethod
+    def load(cls, path) -> TextDensity:
+        config, schema, weights, report = load_folder(FilePath(path))
+        try:
+            density = cls(**config["parameters"])
+            density.alphabet_ = Alphabet(domain_from_json(schema["alphabet"]))  # type: ignore[arg-type]
+            density.architecture_ = Architecture(**config["architecture"])
+            density.model_ = joined([build_model(density.domains, density.architecture_, 0)])
+            density.model_.load_state_dict(weights)
+        except (KeyError, TypeError, RuntimeError, AnyGivenError):
+            raise ModelFolderError(f"{path} is damaged: its parts do not fit together; fit or copy it again.") from None
+        density.report_, density.seed_ = report, config.get("seed", 0)
+        return density
+
+    def describe(self) -> str:
+        """What was learnt, for a person."""
+        self._check_fitted()
+        r = self.report_
+        bits = r.get("held_out_bits_per_character", math.nan)
+        return (
+            f"{r['characters']:,} characters in pieces of {r['length']}, {len(r['alphabet'])} symbols "
+            f"{r['alphabet'][:60]!r};\n{r['parameters']:,} parameters, {r['steps']:,} steps in {r['seconds']:.0f} s "
+            f"({r['stopped']}).\nHeld-out bits per character: {bits:.3f}."
+        )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("This TextDensity is not fitted yet; call fit(text) first.")
+
+
+_PLAIN: Any = (str, int, float, bool, type(None))
+
+
+def _as_list(X) -> list[str]:
+    texts = [X] if isinstance(X, str) else list(X)
+    wrong = [text for text in texts if not isinstance(text, str)]
+    if wrong:
+        raise QuestionError(f"Strings are asked for; {type(wrong[0]).__name__} is not one.")
+    return texts
+
+
+def _split(corpus: Corpus, length: int) -> tuple[Chunks, Data]:
+    """All but the last twentieth (at most 200,000 characters) to learn from; chunks of the rest to validate on."""
+    n = len(corpus)
+    cut = max(min(n // 20, 200_000), length)
+    learn = corpus.part(0, n - cut) if n - cut >= length else corpus
+    held = Chunks(corpus.part(n - cut, n), length)
+    places = torch.linspace(0, len(held) - 1, min(N_VALID, len(held))).long()
+    return Chunks(learn, length), held.rows(places)

@@ -347,7 +347,9 @@ def _spflow_masses(python: str, **arrays) -> dict[str, np.ndarray]:
         asked, answered = f"{folder}/symbols.npz", f"{folder}/masses.npz"
         np.savez(asked, **arrays)
         script = str(Path(__file__).with_name("spflow_scores.py"))
-        subprocess.run([python, script, asked, answered], check=True, capture_output=True)
+        done = subprocess.run([python, script, asked, answered], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip().splitlines()[-1])
         with np.load(answered) as file:
             return dict(file)
 

@@ -76,9 +76,12 @@ def demo(
     run_demo(out, minutes, seed, as_json)
 
 
-@app.command(epilog="Example: anygiven fit patients.csv --out patients.model --column code=categorical")
+@app.command(
+    epilog="Examples: anygiven fit patients.csv --out patients.model --column code=categorical ·"
+    " anygiven fit book.txt --text --out book.model"
+)
 def fit(
-    table: TablePath,
+    table: Annotated[Path, typer.Argument(help="CSV, CSV.gz or Parquet; with --text any text.", metavar="FILE")],
     out: Annotated[Path, typer.Option(help="Where the model folder goes.")],
     minutes: Annotated[float, typer.Option(help="Training time at most.")] = 4.0,
     workload: Annotated[
@@ -86,20 +89,29 @@ def fit(
     ] = "any",
     known: Annotated[str, typer.Option(help="Columns that will always be known, comma-separated.")] = "",
     asked: Annotated[str, typer.Option(help="Columns that will be asked, with --known.")] = "",
-    network: Annotated[str, typer.Option(help="auto, mlp or transformer.")] = "auto",
+    network: Annotated[str, typer.Option(help="auto, mlp, transformer or path.")] = "auto",
     column: Annotated[
         list[str] | None,
         typer.Option(help="Override a column's kind: NAME=continuous|grid|count|categorical|ordinal|leave out."),
     ] = None,
+    text: Annotated[bool, typer.Option("--text", help="The file is a text, not a table.")] = False,
+    length: Annotated[int, typer.Option(help="Characters modelled at a time, with --text.")] = 64,
+    alphabet: Annotated[
+        str | None, typer.Option(help="text8, bytes, or the characters; by default those that occur.")
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a table. Killed on the way, the same command goes on where it was."""
-    from anygiven import TabularDensity
-
+    """Learn a table or a text. Killed on the way, the same command goes on where it was."""
     if not minutes > 0:
         raise QuestionError("--minutes must be greater than nought.")
     _check_out(out)
+    if text:
+        from anygiven.cli.text import fit_text
+
+        return fit_text(table, out, minutes, length, alphabet, workload, network, seed, as_json)
+    from anygiven import TabularDensity
+
     law: Any = workload
     if known:
         law = {"known": _names(known), **({"asked": _names(asked)} if asked else {})}
@@ -156,7 +168,9 @@ def _example_question(density) -> str:
 def describe(model: ModelPath, as_json: AsJson = False) -> None:
     """What a model was fitted on, and what it learnt."""
     density = _load(model)
-    if as_json:
+    if as_json and not _is_table(density):
+        _print_json(density.report_)
+    elif as_json:
         columns = [{"name": n, "kind": k, "values": line} for n, k, line in density.schema_.describe()]
         _print_json({**density.report_, "columns": columns})
     else:
@@ -170,10 +184,18 @@ def ask(
     plot: Annotated[Path | None, typer.Option(help="Write a picture (PNG).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer a question. A column with a value (diabetes='yes' | …) is answered with its probability."""
-    from anygiven.cli.answers import answer_question
+    """Answer a question. A column with a value (diabetes='yes' | …) is answered with its probability.
 
-    answer_question(_load(model), question, plot, as_json)
+    A text model is asked with blanks: "the c_t s_t".
+    """
+    density = _load(model)
+    if _is_table(density):
+        from anygiven.cli.answers import answer_question
+
+        return answer_question(density, question, plot, as_json)
+    from anygiven.cli.text import ask_text
+
+    ask_text(density, question, as_json)
 
 
 @app.command(epilog="Example: anygiven score patients.model new_patients.csv --out scores.csv")
@@ -185,10 +207,15 @@ def score(
     given: Annotated[str, typer.Option(help="Columns given, with --query.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """How likely is each row? Log probabilities in nats, over the cells present."""
-    from anygiven.cli.tables import score_table
+    """How likely is each row? Log probabilities in nats, over the cells present. Of a text: bits per character."""
+    density = _load(model)
+    if _is_table(density):
+        from anygiven.cli.tables import score_table
 
-    score_table(_load(model), table, out, _names(query), _names(given), as_json)
+        return score_table(density, table, out, _names(query), _names(given), as_json)
+    from anygiven.cli.text import score_text
+
+    score_text(density, table, out, as_json)
 
 
 @app.command(epilog='Example: anygiven sample patients.model --rows 1000 --given "age=51" --out drawn.csv')
@@ -201,10 +228,15 @@ def sample(
     temperature: Annotated[float, typer.Option(help="Below 1: likelier rows.")] = 1.0,
     seed: Seed = 0,
 ) -> None:
-    """Draw rows like the training table."""
-    from anygiven.cli.tables import sample_table
+    """Draw rows like the training table, or texts: --given "once upon" begins them, --given "the c_t" is filled."""
+    density = _load(model)
+    if _is_table(density):
+        from anygiven.cli.tables import sample_table
 
-    sample_table(_load(model), rows, given, out, steps, temperature, seed)
+        return sample_table(density, rows, given, out, steps, temperature, seed)
+    from anygiven.cli.text import sample_text
+
+    sample_text(density, rows, given, out, steps, temperature, seed)
 
 
 @app.command(epilog="Example: anygiven impute patients.model new_patients.csv --out filled.csv")
@@ -220,7 +252,10 @@ def impute(
     """Fill every gap and touch nothing else."""
     from anygiven.cli.tables import impute_table
 
-    impute_table(_load(model), table, out, statistic, draws, seed, as_json)
+    density = _load(model)
+    if not _is_table(density):
+        raise QuestionError(f'{model} is a text model; fill blanks with anygiven sample {model} --given "the c_t".')
+    impute_table(density, table, out, statistic, draws, seed, as_json)
 
 
 @app.command(epilog="Example: anygiven reproduce mac-tradeoff --scale laptop")
@@ -243,10 +278,16 @@ def reproduce(
     show_experiment(name, scale, minutes, steps, seed, out, as_json)
 
 
-def _load(model: Path):
+def _load(model: Path) -> Any:
     from anygiven import load
 
     return load(model)
+
+
+def _is_table(density) -> bool:
+    from anygiven import TabularDensity
+
+    return isinstance(density, TabularDensity)
 
 
 def _print_json(data: dict) -> None:

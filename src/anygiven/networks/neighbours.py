@@ -17,7 +17,7 @@ GRAMS = (
     (-1, 1), (-2, -1, 1), (-1, 1, 2), (-2, -1, 1, 2),
 )  # fmt: skip
 OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
-MAX_ROWS = 2**15  # of one n-gram's table; longer ones share rows by hashing
+ROWS_PER_WIDTH = 128  # of one n-gram's table, for each unit of the network's width; longer ones are hashed
 MIX = 2654435761  # spreads neighbouring indices over the rows
 
 
@@ -36,7 +36,8 @@ class Neighbours(nn.Module):
         for g, gram in enumerate(GRAMS):
             for k, offset in enumerate(gram):
                 powers[OFFSETS.index(offset), g] = base**k
-        n_rows = torch.tensor([min(base ** len(gram), MAX_ROWS) for gram in GRAMS])
+        self.max_rows = ROWS_PER_WIDTH * width
+        n_rows = torch.tensor([min(base ** len(gram), self.max_rows) for gram in GRAMS])
         self.register_buffer("powers", powers, persistent=False)
         self.register_buffer("n_rows", n_rows, persistent=False)
         self.register_buffer("first_row", n_rows.cumsum(0) - n_rows, persistent=False)
@@ -54,5 +55,5 @@ class Neighbours(nn.Module):
         found = torch.where(seen, symbols.gather(1, at).view_as(beside), self.n_symbols)
         found = torch.where(inside, found, self.n_symbols + 1)
         index = found.unsqueeze(-1).mul(self.powers).sum(-2)  # (B, L, grams)
-        row = torch.where(self.n_rows < MAX_ROWS, index, index * MIX % MAX_ROWS)
+        row = torch.where(self.n_rows < self.max_rows, index, index * MIX % self.max_rows)
         return self.merge(self.grams(self.first_row + row).flatten(2))

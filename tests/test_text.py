@@ -1,0 +1,177 @@
+"""TextDensity as a user meets it."""
+
+import gzip
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+import anygiven as ag
+from anygiven.errors import AnyGivenError, QuestionError, TextError
+from anygiven.estimators.text import Chunks
+from anygiven.lattice import CardMask, Glimpse, Joint, Looks, WholePath
+from anygiven.variables.text import TEXT8, Alphabet, read_corpus
+
+BOOK = "the cat sat on the mat. a dog sat on a log. the dog ran to the cat. " * 60
+
+
+@pytest.fixture(scope="module")
+def density():
+    return ag.TextDensity(length=16, max_steps=300, batch_size=32, width=32, depth=2, verbose=False, max_minutes=None).fit(BOOK)
+
+
+def test_it_learns_the_text(density):
+    bits = density.bits_per_character(BOOK[:2000])
+    assert bits < 1.2  # the frequencies of the characters alone need more than three
+    assert density.score(BOOK[:2000]) == pytest.approx(-bits * np.log(2))
+
+
+def test_fill_changes_nothing_but_blanks(density):
+    text = "the c_t s_t on"
+    for filled in density.fill(text, n=5) + density.fill(text, n=5, steps=2):
+        assert len(filled) == len(text)
+        assert all(a in ("_", b) for a, b in zip(text, filled, strict=True))
+        assert "_" not in filled
+    assert "the cat sat on" in density.fill(text, n=20, temperature=0.5)
+
+
+def test_a_text_longer_than_a_window_is_filled(density):
+    text = BOOK[:100].replace("a", "_")
+    (filled,) = density.fill(text, temperature=0.3)
+    assert len(filled) == 100
+    assert "_" not in filled
+    assert sum(a == b for a, b in zip(filled, BOOK[:100], strict=True)) > 90
+
+
+def test_blanks_only_and_no_blanks(density):
+    assert len(density.fill("_" * 16)[0]) == 16
+    assert density.fill("the cat") == ["the cat"]
+
+
+def test_conditional_has_the_likeliest_on_top(density):
+    character = density.conditional(5, evidence="the c_t sat")
+    (best, p), *_ = character.top(3)
+    assert best == "a"
+    assert p == max(character.probabilities.values())
+    assert sum(character.probabilities.values()) == pytest.approx(1)
+
+
+def test_log_prob_agrees_with_its_conditionals(density):
+    """log p(ab | evidence) = log p(a | evidence) + log p(b | evidence, a), as far as a trained model keeps it."""
+    asked = density.log_prob("the cat", evidence="the __t")[0]
+    first = density.conditional(4, evidence="the __t").log_prob("c")
+    then = density.conditional(5, evidence="the c_t").log_prob("a")
+    assert asked == pytest.approx(first + then, abs=0.3)
+
+
+def test_strings_may_be_short_but_not_long(density):
+    short = density.log_prob(["the", "the cat"])
+    assert short.shape == (2,)
+    assert short[0] > short[1]
+    with pytest.raises(QuestionError, match="length is 16"):
+        density.log_prob("the cat sat on the mat")
+
+
+def test_samples_begin_as_told_and_follow_the_seed(density):
+    drawn = density.sample(3, start="a dog")
+    assert all(text.startswith("a dog") and len(text) == 16 for text in drawn)
+    assert density.sample(2, random_state=1) == density.sample(2, random_state=1)
+
+
+def test_save_and_load_answer_alike(density, tmp_path):
+    density.save(tmp_path / "book.model")
+    loaded = ag.load(tmp_path / "book.model")
+    assert isinstance(loaded, ag.TextDensity)
+    np.testing.assert_array_equal(loaded.log_prob(["the cat"]), density.log_prob(["the cat"]))
+    assert loaded.fill("the c_t", n=4) == density.fill("the c_t", n=4)
+
+
+def test_it_clones():
+    assert clone(ag.TextDensity(length=9)).length == 9
+
+
+@pytest.mark.parametrize("source", ["string", "path", "str path", "gz", "list"])
+def test_sources_give_the_same_corpus(source, tmp_path):
+    file = tmp_path / "book.txt"
+    file.write_text(BOOK, encoding="utf-8")
+    with gzip.open(tmp_path / "book.txt.gz", "wt") as zipped:
+        zipped.write(BOOK)
+    sources = {"string": BOOK, "path": file, "str path": str(file), "gz": tmp_path / "book.txt.gz", "list": [BOOK]}
+    corpus = read_corpus(sources[source])
+    assert corpus.alphabet.text(corpus.symbols) == BOOK
+    assert corpus.ends.tolist() == [len(BOOK)]
+
+
+def test_blocks_join_without_seams(tmp_path, monkeypatch):
+    """A file is read in blocks, and kept on disk when it is long; characters of several bytes survive both."""
+    monkeypatch.setattr("anygiven.variables.text.BLOCK", 7)
+    monkeypatch.setattr("anygiven.variables.text.MAX_IN_MEMORY", 10)
+    text = "das größte Glück über alles — ça va? " * 5
+    file = tmp_path / "a.txt"
+    file.write_text(text, encoding="utf-8")
+    corpus = read_corpus(file)
+    assert isinstance(corpus.symbols, np.memmap)
+    assert corpus.alphabet.text(corpus.symbols) == text
+
+
+def test_chunks_stay_inside_documents():
+    corpus = read_corpus(["abcdef", "xy", "uvwxyz"])
+    chunks = Chunks(corpus, 4)
+    assert len(chunks) == 3 + 1 + 3
+    data = chunks.rows(torch.arange(len(chunks)))
+    texts = [
+        corpus.alphabet.text(row[present].numpy()) for row, present in zip(data.x[..., 0], data.is_present, strict=True)
+    ]
+    assert texts == ["abcd", "bcde", "cdef", "xy", "uvwx", "vwxy", "wxyz"]
+
+
+def test_alphabets():
+    assert read_corpus("cab").alphabet.characters == "abc"
+    assert read_corpus("cab", "text8").alphabet.characters == TEXT8
+    assert len(read_corpus("größe", "bytes").alphabet.characters) == 256
+    alphabet = Alphabet.of("xyz")
+    assert alphabet.text(alphabet.symbols("zxy")) == "zxy"
+
+
+@pytest.mark.parametrize(
+    ("fit", "says"),
+    [
+        (lambda: ag.TextDensity(length=64).fit("short"), "has 5 characters and length is 64"),
+        (lambda: ag.TextDensity().fit(""), "empty"),
+        (lambda: ag.TextDensity().fit([]), "empty"),
+        (lambda: ag.TextDensity(length=0).fit(BOOK), "at least 1"),
+        (lambda: ag.TextDensity(alphabet="text8").fit(BOOK), r"'\.' at place 23"),
+        (lambda: ag.TextDensity(workload="gaps").fit(BOOK), "not a workload for text"),
+        (lambda: ag.TextDensity(network="mlp").fit(BOOK), "no network 'mlp' for text"),
+        (lambda: ag.TextDensity().fit([3]), "int is not one"),
+    ],
+)
+def test_mistakes_are_one_sentence(fit, says):
+    with pytest.raises(AnyGivenError, match=says):
+        fit()
+
+
+def test_wrong_files_and_questions(density, tmp_path):
+    (tmp_path / "latin.txt").write_bytes("größe".encode("latin-1") * 99)
+    with pytest.raises(TextError, match="not UTF-8"):
+        ag.TextDensity().fit(tmp_path / "latin.txt")
+    with pytest.raises(TextError, match="There is no file"):
+        ag.TextDensity().fit(tmp_path / "none.txt")
+    with pytest.raises(TextError, match="not in the model's alphabet"):
+        density.log_prob("THE CAT")
+    with pytest.raises(QuestionError, match="no place 99"):
+        density.conditional(99)
+    with pytest.raises(QuestionError, match="is 'h' in the evidence"):
+        density.conditional(1, evidence="the")
+    with pytest.raises(QuestionError, match="nothing to fill"):
+        density.fill("")
+
+
+@pytest.mark.parametrize("network", ["path", "transformer"])
+@pytest.mark.parametrize("objective", [WholePath(CardMask()), Glimpse(CardMask()), Looks(Joint())],
+                         ids=lambda o: type(o).__name__)  # fmt: skip
+def test_every_objective_trains_every_network(network, objective):
+    density = ag.TextDensity(length=8, network=network, workload=objective, max_steps=2, width=16, depth=1,
+                             verbose=False)  # fmt: skip
+    assert np.isfinite(density.fit(BOOK).bits_per_character(BOOK[:80]))

@@ -13,8 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +32,7 @@ RESULTS = Path(__file__).parent / "results" / "tables"
 HIDDEN = 0.3
 MAX_TEST = 4000  # test rows scored, the first of the shuffled test part; the same for every method
 OURS = "anygiven"
+RIVAL_MINUTES = 15
 
 
 def test_rows(s: Split) -> Split:
@@ -108,7 +112,8 @@ def run_table(name: str, minutes: float, seed: int, part: str) -> dict:
         if method not in results.get(task, {}):
             started = time.perf_counter()
             try:
-                figures = job()
+                with time_limit(0 if method == OURS else RIVAL_MINUTES):
+                    figures = job()
             except Exception as error:  # a rival that fails is reported, not hidden
                 if method == OURS:
                     raise
@@ -117,6 +122,21 @@ def run_table(name: str, minutes: float, seed: int, part: str) -> dict:
             results = _save(name, task, method, figures, raw, seed)
             print(name, task, method, {k: v for k, v in figures.items() if k != "columns"}, file=sys.stderr, flush=True)
     return results
+
+
+@contextmanager
+def time_limit(minutes: int) -> Iterator[None]:
+    """A rival that does not come to an end is stopped, and says so; 0 is no limit."""
+
+    def stop(*_):
+        raise TimeoutError(f"stopped after {minutes} minutes")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(60 * minutes)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
 
 
 def _load(name: str) -> dict:

@@ -321,7 +321,7 @@ def _infer_number(column: Column, rng: np.random.Generator) -> Domain:
         return _as_categories(column)
     is_whole = bool((distinct == np.round(distinct)).all()) and column.storage.kind in ("float", "integer")
     if is_whole and _looks_like_id(column.name, present, len(distinct)):
-        raise _LeftOut("an identifier (every row has its own number)")
+        raise _LeftOut("an identifier (most of its numbers occur once)")
     if column.storage.kind == "date" or (column.storage.kind == "datetime" and (present % SECONDS_PER_DAY == 0).all()):
         return _grid(present, SECONDS_PER_DAY, Grid, rng)
     if is_whole and _looks_like_code(column.name, distinct, counts):

@@ -18,7 +18,9 @@ BOOK = "the cat sat on the mat. a dog sat on a log. the dog ran to the cat. " * 
 
 @pytest.fixture(scope="module")
 def density():
-    return ag.TextDensity(length=16, max_steps=300, batch_size=32, width=32, depth=2, verbose=False, max_minutes=None).fit(BOOK)
+    return ag.TextDensity(
+        length=16, max_steps=300, batch_size=32, width=32, depth=2, verbose=False, max_minutes=None
+    ).fit(BOOK)
 
 
 def test_it_learns_the_text(density):
@@ -29,7 +31,8 @@ def test_it_learns_the_text(density):
 
 def test_fill_changes_nothing_but_blanks(density):
     text = "the c_t s_t on"
-    for filled in density.fill(text, n=5) + density.fill(text, n=5, steps=2):
+    ways = [None, 1, 2, "auto"]
+    for filled in [filled for steps in ways for filled in density.fill(text, n=5, steps=steps)]:
         assert len(filled) == len(text)
         assert all(a in ("_", b) for a, b in zip(text, filled, strict=True))
         assert "_" not in filled

@@ -12,6 +12,7 @@ from anygiven.heads.conditionals import Conditionals, JointHead
 from anygiven.networks.absorbing import AbsorbingNetwork
 from anygiven.networks.path import PathNetwork
 
+NEVER = 2**31 - 1  # as in the lattice, which the model does not import
 MAX_UNROLLED_ROWS = 8192  # bounds the memory of a path that is unrolled into looks
 
 
@@ -107,7 +108,7 @@ class PathModel(AnyOrderModel):
         self.head = head
 
     def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
-        step = torch.where(is_evidence, -1, 2**31 - 1)
+        step = torch.where(is_evidence, -1, NEVER)
         asked = torch.ones(x.shape[1], dtype=torch.bool)
         if columns is not None:
             asked = torch.zeros_like(asked).index_fill(0, columns, True)
@@ -125,29 +126,40 @@ class PathModel(AnyOrderModel):
 
 
 class Walk:
-    """Drawing along a path: look, reveal, look again."""
+    """Drawing along a path: look, reveal, look again. What is asked may also be postponed, step by step."""
 
     def __init__(self, model: AnyOrderModel, x: Tensor, path):
-        self.model, self.x, self.path, self.step = model, x.clone(), path, 0
+        self.model, self.x, self.step, self.t = model, x.clone(), path.step.clone(), 0
 
     @property
     def is_done(self) -> bool:
-        return self.step >= self.path.n_steps
+        return not bool(((self.step >= self.t) & (self.step < NEVER)).any())
+
+    @property
+    def is_asked(self) -> Tensor:
+        """(B, N) the variables of this step."""
+        return self.step == self.t
 
     @property
     def columns(self) -> Tensor:
         """The variables that any row asks at this step."""
-        return self.path.asked_at(self.step).any(dim=0).nonzero().squeeze(1)
+        return self.is_asked.any(dim=0).nonzero().squeeze(1)
 
     def conditionals(self) -> Conditionals:
-        return self.model.look(self.x, self.path.known_at(self.step), self.columns)
+        return self.model.look(self.x, self.step < self.t, self.columns)
 
-    def reveal(self, cells: Tensor) -> None:
-        """Take values (B, C, 4) for this step's columns and go on to the next step."""
-        asked = self.path.asked_at(self.step)[:, self.columns]
-        kept = self.x[:, self.columns]
-        self.x[:, self.columns] = torch.where(asked.unsqueeze(-1), cells, kept)
-        self.step += 1
+    def reveal(self, cells: Tensor, is_revealed: Tensor | None = None) -> None:
+        """Take values (B, C, 4) for this step's columns and go on; with is_revealed (B, C) for some of them only, and
+        the others are asked again."""
+        columns, asked = self.columns, self.is_asked
+        if is_revealed is not None:
+            taken = asked.clone()
+            taken[:, columns] &= is_revealed
+            self.step[asked & ~taken] = self.t + 1
+            asked = taken
+        kept = self.x[:, columns]
+        self.x[:, columns] = torch.where(asked[:, columns].unsqueeze(-1), cells, kept)
+        self.t += 1
 
 
 class CachedWalk(Walk):
@@ -156,11 +168,11 @@ class CachedWalk(Walk):
     def __init__(self, model: PathModel, x: Tensor, path):
         super().__init__(model, x, path)
         self.head = model.head
-        self.seen = model.network.walk(self.x, path.step)
+        self.seen = model.network.walk(self.x, self.step)
 
     def conditionals(self) -> Conditionals:
         return self.head(self.seen.features(), self.columns)
 
-    def reveal(self, cells: Tensor) -> None:
-        super().reveal(cells)
-        self.seen.reveal(self.x)
+    def reveal(self, cells: Tensor, is_revealed: Tensor | None = None) -> None:
+        super().reveal(cells, is_revealed)
+        self.seen.reveal(self.x, self.step)

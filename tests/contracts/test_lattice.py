@@ -7,12 +7,14 @@ from anygiven.lattice import (
     EVIDENCE,
     NEVER,
     BernoulliEvidence,
+    BitReversal,
     Blend,
     Budget,
     Canonical,
     CardMask,
     GapPatterns,
     Glimpse,
+    Grouped,
     Joint,
     KnownAsked,
     Looks,
@@ -20,12 +22,14 @@ from anygiven.lattice import (
     Objective,
     Protocol,
     Question,
+    RandomBudget,
     RandomOrder,
     Strided,
     UniformEvidence,
     WholePath,
     Workload,
     mixture,
+    planned_sizes,
 )
 
 N = 7
@@ -36,7 +40,7 @@ WORKLOADS = [
 ]  # fmt: skip
 PROTOCOLS = [
     Canonical(), Canonical((6, 5, 4, 3, 2, 1, 0)), RandomOrder(), Strided(3), Budget(Canonical(), 3),
-    Budget(RandomOrder(), 2),
+    Budget(RandomOrder(), 2), BitReversal(), Grouped(RandomOrder(), (1, 2, 9)), RandomBudget(RandomOrder()),
 ]  # fmt: skip
 OBJECTIVES = [
     *(Looks(w, p) for w in WORKLOADS for p in PROTOCOLS[:3]),
@@ -86,7 +90,9 @@ def test_paths_reveal_each_query_variable_once(protocol):
             assert set(steps) == set(range(steps[-1] + 1))  # no empty step
             if isinstance(protocol, Budget):
                 assert steps[-1] < protocol.steps
-            else:
+            elif isinstance(protocol, Grouped):
+                assert steps[-1] < len(protocol.sizes)
+            elif not isinstance(protocol, RandomBudget):
                 assert steps == list(range(len(steps)))
 
 
@@ -117,3 +123,27 @@ def test_query_and_evidence_may_not_overlap():
     everything = torch.ones(1, 3, dtype=torch.bool)
     with pytest.raises(ValueError, match="both query and evidence"):
         Question(everything, everything)
+
+
+def test_bit_reversal_by_hand():
+    question = Question(torch.ones(1, 8, dtype=torch.bool), torch.zeros(1, 8, dtype=torch.bool))
+    assert BitReversal().path(question).step.tolist() == [[0, 4, 2, 6, 1, 5, 3, 7]]
+
+
+@pytest.mark.parametrize("n", [1, 4, 8])
+def test_planned_sizes_lose_least(n):
+    """Against all ways to cut n steps into k groups."""
+    from itertools import combinations
+
+    losses = torch.rand(n, generator=torch.Generator().manual_seed(n)).sort(descending=True).values.tolist()
+
+    def cost(sizes):
+        starts = [sum(sizes[:k]) for k in range(len(sizes))]
+        return sum(size * losses[start] for size, start in zip(sizes, starts, strict=True))
+
+    for k in range(1, n + 1):
+        sizes = planned_sizes(losses, k)
+        ways = [[b - a for a, b in zip((0, *cut), (*cut, n), strict=True)] for cut in combinations(range(1, n), k - 1)]
+        assert len(sizes) == k
+        assert sum(sizes) == n
+        assert cost(sizes) == pytest.approx(min(map(cost, ways)))

@@ -60,12 +60,33 @@ def test_cache_equals_no_cache(name, domains, protocol, workload):
             whole = model.log_prob(cells, part)
             walk, walked = model.walk(cells, part), torch.zeros(cells.shape[:2])
             while not walk.is_done:
-                columns, asked = walk.columns, part.asked_at(walk.step)
+                columns, asked = walk.columns, part.asked_at(walk.t)
                 log_p = torch.zeros_like(walked)
                 log_p[:, columns] = walk.conditionals().log_prob(cells[:, columns])
                 walked += torch.where(asked, log_p, 0.0)
                 walk.reveal(cells[:, columns])
         assert torch.allclose(whole, walked, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PATH_NETWORKS)
+def test_a_walk_that_puts_variables_off_equals_the_path_it_took(name):
+    model, x = model_for(name, TEXT), rows(TEXT)
+    path = Path.look(torch.zeros(x.shape[:2], dtype=torch.bool), torch.ones(x.shape[:2], dtype=torch.bool))
+    generator = torch.Generator().manual_seed(1)
+    walk, walked, n_steps = model.walk(x, path), torch.zeros(x.shape[:2]), 0
+    with torch.no_grad():
+        while not walk.is_done:
+            columns = walk.columns
+            chosen = torch.rand(len(x), len(columns), generator=generator) < 0.4
+            chosen[:, 0] = True
+            log_p = torch.zeros_like(walked)
+            log_p[:, columns] = torch.where(chosen, walk.conditionals().log_prob(x[:, columns]), 0.0)
+            walked += torch.where(walk.is_asked, log_p, 0.0)
+            walk.reveal(x[:, columns], chosen)
+            n_steps += 1
+        whole = model.log_prob(x, Path(walk.step))
+    assert 1 < n_steps < len(TEXT) + 1
+    assert torch.allclose(whole, walked, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", PATH_NETWORKS)

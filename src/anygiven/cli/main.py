@@ -143,6 +143,12 @@ def _check_out(out: Path) -> None:
         raise OutputError(f"{out} exists and is not a model; choose another name.")
 
 
+def _whole_number(text: str | None) -> int | None:
+    if text is not None and not text.isdigit():
+        raise QuestionError(f"--steps {text!r} is not a whole number.")
+    return None if text is None else int(text)
+
+
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
@@ -224,7 +230,7 @@ def sample(
     rows: Annotated[int, typer.Option(help="How many rows.")] = 10,
     given: Annotated[str, typer.Option(help="Evidence: \"age=51, sex='f'\".")] = "",
     out: Annotated[Path | None, typer.Option(help="CSV, CSV.gz or Parquet; by default the screen.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Network calls; by default one per column.")] = None,
+    steps: Annotated[str | None, typer.Option(help="Network calls; by default one per column. Text: or auto.")] = None,
     temperature: Annotated[float, typer.Option(help="Below 1: likelier rows.")] = 1.0,
     seed: Seed = 0,
 ) -> None:
@@ -233,10 +239,10 @@ def sample(
     if _is_table(density):
         from anygiven.cli.tables import sample_table
 
-        return sample_table(density, rows, given, out, steps, temperature, seed)
+        return sample_table(density, rows, given, out, _whole_number(steps), temperature, seed)
     from anygiven.cli.text import sample_text
 
-    sample_text(density, rows, given, out, steps, temperature, seed)
+    sample_text(density, rows, given, out, "auto" if steps == "auto" else _whole_number(steps), temperature, seed)
 
 
 @app.command(epilog="Example: anygiven impute patients.model new_patients.csv --out filled.csv")

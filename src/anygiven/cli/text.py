@@ -56,7 +56,7 @@ def ask_text(density: TextDensity, text: str, as_json: bool) -> None:
     print("filled:", *(repr(one) for one in filled), sep="\n  ")
 
 
-def sample_text(density: TextDensity, n: int, given: str, out: Path | None, steps: int | None, temperature: float,
+def sample_text(density: TextDensity, n: int, given: str, out: Path | None, steps: int | str | None, temperature: float,
                 seed: int) -> None:  # fmt: skip
     """Texts that begin with `given`, or fill its blanks."""
     if n < 1:

@@ -21,8 +21,8 @@ from anygiven.estimators.fitting import Recipe, build_model, fingerprint_of, fit
 from anygiven.estimators.folder import load_folder, save_folder
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
-from anygiven.inference import draw, log_prob
-from anygiven.lattice import Budget, Canonical, Path, Protocol, Question, Strided
+from anygiven.inference import draw, log_prob, losses_by_evidence, nearly_independent
+from anygiven.lattice import Canonical, Grouped, Path, Protocol, Question, RandomOrder, planned_sizes
 from anygiven.networks import NETWORKS
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import SYMBOL, Alike, domain_from_json
@@ -31,6 +31,7 @@ from anygiven.variables.tables import Storage
 from anygiven.variables.text import Alphabet, Corpus, cells_of, read_corpus
 
 BLANK = "_"
+MUTUAL_NATS = 0.1  # what characters revealed together may know of each other, with steps="auto"
 N_VALID = 200  # chunks that the validation questions are about
 
 
@@ -143,6 +144,7 @@ class TextDensity(BaseEstimator):
             "parameters": self.model_.n_parameters, "steps": outcome.steps, "best_step": outcome.best_step,
             "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
         }  # fmt: skip
+        self.report_["losses"] = losses_by_evidence(self.model_, held)
         chunks = [self.alphabet_.text(row) for row in held.x[:, :, SYMBOL].numpy()[held.is_present.all(1).numpy()]]
         if chunks:
             self.report_["held_out_bits_per_character"] = self._bits(self.log_prob(chunks).sum(), chunks)
@@ -254,7 +256,7 @@ class TextDensity(BaseEstimator):
 
     # ------------------------------------------------------------------ draws
 
-    def sample(self, n: int = 1, *, start: str = "", steps: int | None = None, temperature: float = 1.0,
+    def sample(self, n: int = 1, *, start: str = "", steps: int | str | None = None, temperature: float = 1.0,
                random_state=None) -> list[str]:  # fmt: skip
         """New pieces of text, all beginning with `start`."""
         if len(start) > self.length:
@@ -262,12 +264,13 @@ class TextDensity(BaseEstimator):
         return self.fill(start + "\0" * (self.length - len(start)), n, steps=steps, temperature=temperature,
                          blank="\0", random_state=random_state)  # fmt: skip
 
-    def fill(self, text: str, n: int = 1, *, steps: int | None = None, temperature: float = 1.0, blank: str = BLANK,
-             random_state=None) -> list[str]:  # fmt: skip
+    def fill(self, text: str, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
+             blank: str = BLANK, random_state=None) -> list[str]:  # fmt: skip
         """n texts with every blank drawn given all that is there, and nothing else changed.
 
-        `steps` draws in that many network calls instead of one a character. A text longer than `length` is filled
-        window by window, each half of a window beyond the last.
+        By default one character a network call, from left to right. With a number of `steps`, in groups planned by
+        what each step is known to lose; with "auto", what is nearly independent is revealed together. A text longer
+        than `length` is filled window by window, each half a window beyond the last.
         """
         self._check_fitted()
         if not isinstance(text, str) or not text:
@@ -276,8 +279,8 @@ class TextDensity(BaseEstimator):
             raise QuestionError("Ask for at least one text.")
         if not temperature > 0:
             raise QuestionError(f"The temperature is {temperature}; it must be greater than nought.")
-        if steps is not None and int(steps) < 1:
-            raise QuestionError(f"steps is {steps}; it must be at least 1.")
+        if not (steps in (None, "auto") or (isinstance(steps, int) and steps >= 1)):
+            raise QuestionError(f"steps is {steps!r}; it must be a whole number of at least 1, or 'auto'.")
         generator = torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
         texts = [text] * n
         for begin in self._windows(len(text)):
@@ -295,16 +298,22 @@ class TextDensity(BaseEstimator):
         x, is_evidence = self._encode(pieces, blank)
         is_query = ~is_evidence
         is_query[:, len(pieces[0]) :] = False
-        path = self._drawing_protocol(steps).path(Question(is_query, is_evidence), generator)
+        path, choose = Path.look(is_evidence, is_query), nearly_independent(MUTUAL_NATS)
+        if steps != "auto":
+            n_known, n_asked = int(is_evidence[0].sum()), int(is_query[0].sum())
+            protocol, choose = self._drawing_protocol(steps, n_known, n_asked), None
+            path = protocol.path(Question(is_query, is_evidence), generator)
         with share_bar("drawing", self.verbose if len(pieces) * self.length > 5000 else False) as report:
-            drawn = draw(self.model_, x, Path(path.step), generator, temperature, report)
+            drawn = draw(self.model_, x, path, generator, temperature, report, choose)
         symbols = drawn[:, : len(pieces[0]), SYMBOL].numpy()
         return [self.alphabet_.text(row) for row in symbols]
 
-    @staticmethod
-    def _drawing_protocol(steps: int | None) -> Protocol:
-        """From left to right, or in groups whose members stand apart."""
-        return Canonical() if steps is None else Budget(Strided(int(steps)), int(steps))
+    def _drawing_protocol(self, steps: int | str | None, n_known: int, n_asked: int) -> Protocol:
+        """From left to right, or in random order in the groups that lose least (ARDM's dynamic programme)."""
+        if steps is None or n_asked == 0:
+            return Canonical()
+        losses = np.interp(np.arange(n_known, n_known + n_asked), *self.report_["losses"])
+        return Grouped(RandomOrder(), planned_sizes(losses.tolist(), int(steps)))
 
     # ------------------------------------------------------------------ saving
 

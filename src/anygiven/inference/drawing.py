@@ -8,9 +8,12 @@ import torch
 from torch import Tensor
 
 from anygiven.lattice import Path
-from anygiven.model import AnyOrderModel
+from anygiven.model import AnyOrderModel, Walk
 
 CHUNK = 8192
+
+Report = Callable[[float], None]
+Choice = Callable[[Walk, Tensor], Tensor]  # (walk, entropies of its columns (B, C)) → what is revealed now (B, C)
 
 
 @torch.no_grad()
@@ -20,19 +23,41 @@ def draw(
     path: Path,
     generator: torch.Generator,
     temperature: float = 1.0,
-    report: Callable[[float], None] | None = None,
+    report: Report | None = None,
+    choose: Choice | None = None,
 ) -> Tensor:
-    """(B, N, 4) x with every query variable of the path drawn in its turn."""
+    """(B, N, 4) x with every query variable of the path drawn in its turn.
+
+    With `choose`, each step looks at all that it asks and reveals what is chosen; the rest is asked again.
+    """
     out = x.clone()
     chunks = torch.arange(len(x)).split(CHUNK)
     for c, rows in enumerate(chunks):
         walk = model.walk(x[rows], path.rows(rows))
+        n_asked = max(1, int(path.rows(rows).is_query.sum()))
         while not walk.is_done:
             conditionals = walk.conditionals()
+            chosen = choose(walk, conditionals.entropy()) if choose else None
             if temperature != 1.0:
                 conditionals = conditionals.temperature(temperature)
-            walk.reveal(conditionals.sample(generator))
+            walk.reveal(conditionals.sample(generator), chosen)
             if report:
-                report((c + walk.step / path.n_steps) / len(chunks))
+                open_ones = int(((walk.step >= walk.t) & path.rows(rows).is_query).sum())
+                report((c + 1 - open_ones / n_asked) / len(chunks))
         out[rows] = walk.x
     return out
+
+
+def nearly_independent(bound: float) -> Choice:
+    """Reveal together what can hardly depend on each other: the surest variables, as many as keep the sum of all
+    their entropies but the greatest, which bounds what they can know of each other, within `bound` nats."""
+
+    def choose(walk: Walk, entropy: Tensor) -> Tensor:
+        asked = walk.is_asked[:, walk.columns]
+        ordered, order = entropy.masked_fill(~asked, torch.inf).sort(dim=1)
+        before = ordered.clamp(min=0).cumsum(1) - ordered.clamp(min=0)  # of all that are surer
+        kept = (before.nan_to_num(torch.inf) <= bound) & ordered.isfinite()
+        kept[:, 0] |= ordered[:, 0].isfinite()
+        return torch.zeros_like(asked).scatter(1, order, kept)
+
+    return choose

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from anygiven.lattice import Canonical, Protocol, Question
+from anygiven.lattice import Canonical, Path, Protocol, Question
+from anygiven.lattice.question import random_subset
 from anygiven.model import AnyOrderModel
 
 CHUNK = 4096  # rows scored at a time
@@ -60,3 +61,20 @@ def order_ensemble(n_variables: int, n_orders: int, seed: int = 0) -> list[Proto
     generator = torch.Generator().manual_seed(seed + 11)
     orders = [torch.randperm(n_variables, generator=generator).tolist() for _ in range(n_orders - 1)]
     return [Canonical(), *(Canonical(tuple(order)) for order in orders)]
+
+
+@torch.no_grad()
+def losses_by_evidence(model: AnyOrderModel, data, n_sizes: int = 12, seed: int = 0) -> tuple[list[int], list[float]]:
+    """What a variable costs, in nats, when so many random others are known: sizes of the evidence, and losses.
+
+    `data` has cells x (n, N, 4) and is_present (n, N).
+    """
+    generator = torch.Generator().manual_seed(seed)
+    n = int(data.is_present.sum(1).min())
+    sizes = sorted({round(k * max(n - 1, 0) / max(n_sizes - 1, 1)) for k in range(n_sizes)})
+    losses = []
+    for size in sizes:
+        known = random_subset(data.is_present, torch.full((len(data.x),), size), generator)
+        path = Path.look(known, data.is_present & ~known)
+        losses.append(float(-model.log_prob(data.x, path).sum() / path.is_query.sum().clamp(min=1)))
+    return sizes, losses

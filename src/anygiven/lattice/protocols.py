@@ -6,8 +6,10 @@ To add one, write a class here: the CLI, the docs and the contract tests find it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,6 +83,16 @@ class Strided(Protocol):
 
 
 @dataclass(frozen=True)
+class BitReversal(Protocol):
+    """0, the middle, the quarters, the eighths, …: every prefix is spread evenly over the line."""
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        n_bits = max(1, (shape[1] - 1).bit_length())
+        reversed_bits = [int(format(i, f"0{n_bits}b")[::-1], 2) for i in range(shape[1])]
+        return torch.tensor(reversed_bits, dtype=torch.float64).expand(shape)
+
+
+@dataclass(frozen=True)
 class Budget(Protocol):
     """Any protocol in at most `steps` network calls: neighbouring steps are merged into equal groups."""
 
@@ -115,6 +127,51 @@ class RandomBudget(Protocol):
         size = path.is_query.sum(dim=1)
         level = torch.rand(size.shape, generator=generator, dtype=torch.float64)
         return merged(path, (size + 1).clamp(min=1).double().pow(level).long().minimum(size))
+
+
+@dataclass(frozen=True)
+class Grouped(Protocol):
+    """Any protocol with its steps merged into groups of these sizes; what is left over joins the last group."""
+
+    protocol: Protocol
+    sizes: tuple[int, ...]
+
+    @property
+    def is_random(self) -> bool:  # type: ignore[override]
+        return self.protocol.is_random
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        return self.protocol.priority(shape, generator)
+
+    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        path = self.protocol.path(question, generator)
+        ends = torch.tensor(self.sizes[:-1], dtype=torch.int64).cumsum(0)
+        group = torch.searchsorted(ends, path.step, right=True)
+        return Path(torch.where(path.is_query, group, path.step))
+
+
+def planned_sizes(losses: Sequence[float], n_groups: int) -> tuple[int, ...]:
+    """Sizes of the groups that lose least: ARDM's dynamic programme.
+
+    losses[t] is what one variable costs when t others are known. A group that begins at step s asks all its members
+    with what is known at s, so steps s … t−1 in one group cost (t − s) · losses[s]. O(groups · n²).
+    """
+    n = len(losses)
+    falling = np.maximum.accumulate(np.asarray(losses, dtype=float)[::-1])[::-1]  # more evidence never costs more
+    n_groups = max(1, min(int(n_groups), n))
+    s, t = np.arange(n)[:, None], np.arange(1, n + 1)[None, :]
+    cost = np.where(t > s, (t - s) * falling[:, None], np.inf)  # (s, t): one group from s to t
+    best = cost[0].copy()  # of reaching t with one group
+    choices = []
+    for _ in range(n_groups - 1):
+        total = np.concatenate([[np.inf], best])[:-1, None] + cost  # the last group begins at s
+        choices.append(total.argmin(0))
+        best = total.min(0)
+    ends, at = [n], n
+    for choice in reversed(choices):
+        at = int(choice[at - 1])
+        ends.append(at)
+    return tuple(np.diff([0, *reversed(ends)]).tolist())
 
 
 def merged(path: Path, budget: Tensor) -> Path:

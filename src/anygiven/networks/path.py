@@ -27,5 +27,6 @@ class PathWalk(ABC):
         """(B, N, width): of the variables asked at this step; nought elsewhere."""
 
     @abstractmethod
-    def reveal(self, cells: Tensor) -> None:
-        """Take all cells (B, N, 4), in which this step's variables now have values, and go on."""
+    def reveal(self, cells: Tensor, step: Tensor) -> None:
+        """Take all cells (B, N, 4), in which this step's variables now have values, and go on. In `step` (B, N) some
+        of this step's variables may have been put off to a later one."""

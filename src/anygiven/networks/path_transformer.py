@@ -194,14 +194,10 @@ class CachedWalk(PathWalk):
             self.found = self._advance()
         return self.found
 
-    def reveal(self, cells: Tensor, is_revealed: Tensor | None = None) -> None:
-        """With is_revealed (B, N), what was asked and is not revealed is asked again at the next step."""
+    def reveal(self, cells: Tensor, step: Tensor) -> None:
         self.features()  # what came before must be in memory
-        asked = self.step == self.t
-        if is_revealed is not None:
-            self.step = torch.where(asked & ~is_revealed, self.t + 1, self.step)
-            asked = asked & is_revealed
-        self.cells, self.revealed, self.found, self.t = cells, asked, None, self.t + 1
+        self.revealed = step == self.t
+        self.cells, self.step, self.found, self.t = cells, step, None, self.t + 1
 
     def _advance(self) -> Tensor:
         sequence, n_remembered = self._next_tokens()

@@ -1,0 +1,69 @@
+"""Every experiment runs at both scales for one step, on small files of the same form, and leaves whole results."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from anygiven.cli.main import app
+from anygiven.cli.reproduce import find_experiments, load_experiment, reproduce
+from anygiven.errors import AnyGivenError
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def small_data(tmp_path, monkeypatch):
+    """The files that experiments look for, small."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "uci").mkdir()
+    np.savez(tmp_path / "uci" / "power-plant.npz", data=rng.normal(size=(120, 5)))
+    monkeypatch.setenv("ANYGIVEN_DATA", str(tmp_path))
+
+
+@pytest.mark.parametrize("scale", ["laptop", "paper"])
+@pytest.mark.parametrize("name", find_experiments())
+def test_one_step_of_every_experiment(name, scale, small_data, tmp_path):
+    results = reproduce(name, scale, minutes=None, steps=1, seed=0, out=tmp_path)
+    stem = name if scale == "laptop" else f"{name}-{scale}"
+    assert json.loads((tmp_path / f"{stem}.json").read_text()) == json.loads(json.dumps(results, default=float))
+    assert (tmp_path / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+    assert set(results) >= {"command", "seed", "seconds", "version", "data", "settings"}
+    assert load_experiment(name).table(results)
+    assert not list(tmp_path.glob(".*"))  # no half-written file, no leftover folder
+
+
+def test_without_a_name_it_lists_them():
+    shown = runner.invoke(app, ["reproduce"])
+    assert shown.exit_code == 0
+    assert all(name in shown.output for name in find_experiments())
+
+
+def test_unknown_names_and_scales(tmp_path):
+    with pytest.raises(AnyGivenError, match="no experiment 'mac-table9'"):
+        reproduce("mac-table9", "laptop", None, None, 0, tmp_path)
+    with pytest.raises(AnyGivenError, match="no scale 'moon'"):
+        reproduce("mac-table7", "moon", None, None, 0, tmp_path)
+
+
+def test_a_stopped_experiment_goes_on(small_data, tmp_path, monkeypatch):
+    """Parts that were finished are not measured again."""
+    import anygiven.cli.reproduce as module
+
+    calls = []
+    part = module.Run.part
+
+    def stops_at_the_second(self, name, measure):
+        calls.append(name)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return part(self, name, measure)
+
+    monkeypatch.setattr(module.Run, "part", stops_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("mac-tradeoff", "laptop", None, 1, 0, tmp_path)
+    (kept,) = tmp_path.glob(".*/MAC.json")
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "steps": 77}))
+    results = reproduce("mac-tradeoff", "laptop", None, 1, 0, tmp_path)
+    assert results["laws"]["MAC"]["steps"] == 77

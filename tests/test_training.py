@@ -13,6 +13,7 @@ import torch
 import anygiven as ag
 from anygiven.training import Settings
 from anygiven.training.checkpoint import load_checkpoint, save_checkpoint
+from anygiven.training.optimizers import orthogonal
 from conftest import mixed_table
 
 
@@ -32,8 +33,17 @@ def test_max_minutes_is_kept(table):
     assert time.monotonic() - started < 30  # three seconds asked; the bound only catches a schedule that is ignored
 
 
-def test_a_resumed_run_ends_as_an_unbroken_one(table, tmp_path, monkeypatch):
-    whole = ag.TabularDensity(max_steps=40, verbose=False).fit(table)
+BOOK = "the cat sat on the mat. a dog sat on a log. " * 40
+KINDS = {
+    "table": (lambda **more: ag.TabularDensity(max_steps=40, verbose=False, **more), mixed_table()),
+    "text": (lambda **more: ag.TextDensity(length=8, width=16, depth=1, max_steps=40, verbose=False, **more), BOOK),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_resumed_run_ends_as_an_unbroken_one(kind, tmp_path, monkeypatch):
+    make, data = KINDS[kind]
+    whole = make().fit(data)
 
     class Killed(Exception):
         pass
@@ -49,16 +59,23 @@ def test_a_resumed_run_ends_as_an_unbroken_one(table, tmp_path, monkeypatch):
             self._save()
             raise Killed
 
-    density = ag.TabularDensity(max_steps=40, verbose=False, checkpoint=str(tmp_path / "c"))
     monkeypatch.setattr(loop._Run, "_train_step", dies_at_25)
     with pytest.raises(Killed):
-        density.fit(table)
+        make(checkpoint=tmp_path / "c").fit(data)
     monkeypatch.setattr(loop._Run, "_train_step", original)
-    density.fit(table)
-    assert density.report_["steps"] == 40
+    resumed = make(checkpoint=tmp_path / "c").fit(data)
+    for name, weight in whole.model_.state_dict().items():
+        assert torch.allclose(weight, resumed.model_.state_dict()[name], atol=1e-6)
     assert not (tmp_path / "c").exists()
-    for name, tensor in whole.model_.state_dict().items():
-        assert torch.allclose(tensor, density.model_.state_dict()[name], atol=1e-6), name
+
+
+def test_muons_directions_are_orthogonal():
+    """All singular values of an update are brought near one, whatever the matrix."""
+    for shape in ((20, 50), (50, 20)):
+        matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0)) * torch.logspace(-1, 1, shape[1])
+        values = torch.linalg.svdvals(orthogonal(matrix))
+        assert values.min() > 0.5
+        assert values.max() < 1.3
 
 
 def test_another_table_does_not_resume(table, tmp_path):

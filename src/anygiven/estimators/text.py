@@ -169,6 +169,7 @@ class TextDensity(BaseEstimator):
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             batch_size=self.batch_size,
+            muon=True,
             ema=0.998,
             patience=15,
             seed=self.seed_,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +48,24 @@ def remove_checkpoint(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's state as named tensors."""
-    state = optimizer.state_dict()["state"]
-    return {f"optimizer.{i}.{key}": value for i, parts in state.items() for key, value in parts.items()}
+def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """The optimisers' states as named tensors."""
+    states = [optimizer.state_dict()["state"] for optimizer in optimizers]
+    return {
+        f"optimizer.{o}.{i}.{key}": value
+        for o, state in enumerate(states)
+        for i, parts in state.items()
+        for key, value in parts.items()
+    }
 
 
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        if name.startswith("optimizer."):
-            _, i, key = name.split(".", 2)
-            state.setdefault(int(i), {})[key] = tensor
-    whole = optimizer.state_dict()
-    whole["state"] = state
-    optimizer.load_state_dict(whole)
+def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
+    for o, optimizer in enumerate(optimizers):
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith(f"optimizer.{o}."):
+                _, _, i, key = name.split(".", 3)
+                state.setdefault(int(i), {})[key] = tensor
+        whole = optimizer.state_dict()
+        whole["state"] = state
+        optimizer.load_state_dict(whole)

@@ -15,7 +15,8 @@ from torch import Tensor
 from anygiven.lattice import Objective
 from anygiven.lattice.question import Path
 from anygiven.model import AnyOrderModel
-from anygiven.training.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
+from anygiven.training.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizers, save_checkpoint
+from anygiven.training.optimizers import optimizers_for
 from anygiven.training.settings import Settings
 
 VALIDATION_ROWS, VALIDATION_CELLS = 2000, 100_000  # questions are repeated until either is reached
@@ -88,9 +89,7 @@ class _Run:
         self.model, self.data, self.objective, self.settings = model, data, objective, settings
         self.checkpoint, self.fingerprint = checkpoint, fingerprint
         self.generator = torch.Generator().manual_seed(settings.seed)
-        self.optimizer = torch.optim.AdamW(
-            _decayed(model, settings.weight_decay), lr=settings.learning_rate, fused=True
-        )
+        self.optimizers = optimizers_for(model, settings)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
         self.best = {name: p.clone() for name, p in self.average.items()}
         self.questions = _validation_questions(valid, objective, settings.seed)
@@ -121,18 +120,20 @@ class _Run:
         return self._finish()
 
     def _train_step(self) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.learning_rate * self._rate()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+            for group in optimizer.param_groups:
+                group["lr"] = self.settings.learning_rate * self._rate()
         rows = torch.randint(len(self.data), (self.settings.batch_size,), generator=self.generator)
         batch = self.data.rows(rows)
         path, weights = self.objective.draw(batch.is_present, self.generator)
         torch.manual_seed(self.settings.seed * 1_000_003 + self.step)  # dropout, the same after a resume
         self.model.train()
         loss = -(weights * self.model.log_prob(batch.x, path)).sum() / len(batch)
-        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip * len(batch.x[0]) ** 0.5)
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         self.step += 1
         self._average()
         value = float(loss.detach())
@@ -224,7 +225,7 @@ class _Run:
         tensors = {f"current.{name}": p.detach() for name, p in self.model.named_parameters()}
         tensors |= {f"average.{name}": p for name, p in self.average.items()}
         tensors |= {f"best.{name}": p for name, p in self.best.items()}
-        tensors |= optimizer_tensors(self.optimizer)
+        tensors |= optimizer_tensors(self.optimizers)
         tensors["generator"] = self.generator.get_state()
         facts = {
             "fingerprint": self.fingerprint, "step": self.step, "spent": self.spent, "stale": self.stale,
@@ -242,7 +243,7 @@ class _Run:
         self._load({name: tensors[f"current.{name}"] for name in self.average})
         self.average = {name: tensors[f"average.{name}"] for name in self.average}
         self.best = {name: tensors[f"best.{name}"] for name in self.average}
-        restore_optimizer(self.optimizer, tensors)
+        restore_optimizers(self.optimizers, tensors)
         self.generator.set_state(tensors["generator"])
         self.step, self.spent, self.stale = facts["step"], facts["spent"], facts["stale"]
         self.train_nats = facts["train_nats"]
@@ -251,14 +252,6 @@ class _Run:
         self.outcome.curve = [tuple(point) for point in facts["curve"]]
         self.outcome.best_nats, self.outcome.best_step = facts["best_nats"], facts["best_step"]
         self.outcome.stopped = facts["stopped"]
-
-
-def _decayed(model: AnyOrderModel, weight_decay: float) -> list[dict]:
-    """Matrices decay; biases, norms and tables of n-grams, most of whose rows rarely occur, do not."""
-    decays = {name: p.dim() >= 2 and "grams" not in name for name, p in model.named_parameters()}
-    matrices = [p for name, p in model.named_parameters() if decays[name]]
-    others = [p for name, p in model.named_parameters() if not decays[name]]
-    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
 def _validation_questions(valid: Data, objective: Objective, seed: int) -> list[tuple[Tensor, Path, Tensor]]:

@@ -13,6 +13,7 @@ class Settings:
     batch_size: int = 256
     learning_rate: float = 2e-3  # at the peak
     weight_decay: float = 0.02
+    muon: bool = False  # Muon instead of AdamW for the matrices of the network's blocks
     warmup: float = 0.05  # share of the steps
     ema: float = 0.995  # of the weights that are validated and kept
     clip: float = 5.0  # gradient norm

@@ -29,7 +29,7 @@ def csv_file(table, tmp_path_factory) -> Path:
     return path
 
 
-COMMANDS = ("demo", "fit", "describe", "ask", "score", "sample", "impute")
+COMMANDS = ("demo", "fit", "describe", "ask", "score", "sample", "impute", "reproduce")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -178,3 +178,35 @@ def test_every_objective_trains_every_network(network, objective):
     density = ag.TextDensity(length=8, network=network, workload=objective, max_steps=2, width=16, depth=1,
                              verbose=False)  # fmt: skip
     assert np.isfinite(density.fit(BOOK).bits_per_character(BOOK[:80]))
+
+
+def test_command_line(density, tmp_path):
+    """fit --text, ask, sample, score, describe; a table's command on a text model is refused in one sentence."""
+    import json
+
+    from typer.testing import CliRunner
+
+    from anygiven.cli.main import app
+
+    def run(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    book, model = tmp_path / "book.txt", tmp_path / "book.model"
+    book.write_text(BOOK, encoding="utf-8")
+    fitted = json.loads(run("fit", book, "--text", "--out", model, "--length", 8, "--minutes", 0.05, "--json"))
+    assert fitted["length"] == 8
+    density.save(tmp_path / "good.model")
+    answer = json.loads(run("ask", tmp_path / "good.model", "the c_t", "--json"))
+    assert max(answer["characters"]["5"], key=lambda c: answer["characters"]["5"][c]) == "a"
+    assert "[_]" in run("ask", tmp_path / "good.model", "the c_t")
+    assert (
+        run("sample", tmp_path / "good.model", "--rows", 2, "--given", "the d", "--steps", "auto").count("the d") == 2
+    )
+    scored = json.loads(run("score", tmp_path / "good.model", book, "--out", tmp_path / "scores.csv", "--json"))
+    assert scored["characters"] == len(BOOK)
+    assert len((tmp_path / "scores.csv").read_text().splitlines()) == scored["chunks"] + 1
+    assert "bits per character" in run("describe", tmp_path / "good.model")
+    refused = CliRunner().invoke(app, ["impute", str(model), str(book), "--out", str(tmp_path / "x.csv")])
+    assert "is a text model" in str(refused.exception)

@@ -77,7 +77,7 @@ def demo(
 
 
 @app.command(
-    epilog="Examples: anygiven fit patients.csv --out patients.model --column code=categorical ·"
+    epilog="Example: anygiven fit patients.csv --out patients.model --column code=categorical, or"
     " anygiven fit book.txt --text --out book.model"
 )
 def fit(

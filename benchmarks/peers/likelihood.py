@@ -333,8 +333,10 @@ def spflow(p: Prepared) -> np.ndarray:
     best, best_score = None, -np.inf
     for n_bins in (8, 16):
         bins = Bins(p, n_bins)
-        symbols = {name: bins.symbols(p.z[rows], p.codes[rows]) for name, rows in parts.items()}
-        masses = _spflow_masses(python, sizes=bins.sizes, test=bins.symbols(p.z_test, p.codes_test), **symbols)
+        varies = np.array(bins.sizes) > 1  # it has no leaf for a constant
+        symbols = {name: bins.symbols(p.z[rows], p.codes[rows])[:, varies] for name, rows in parts.items()}
+        test = bins.symbols(p.z_test, p.codes_test)[:, varies]
+        masses = _spflow_masses(python, sizes=np.array(bins.sizes)[varies], test=test, **symbols)
         score = (masses["held"] + bins.log_inside(p.z[order[:cut]], p.log_slope[order[:cut]])).mean()
         if score > best_score:
             best, best_score = masses["test"] + bins.log_inside(p.z_test, p.log_slope_test), score

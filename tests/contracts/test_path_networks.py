@@ -15,7 +15,7 @@ from anygiven.lattice import (
     Strided,
     UniformEvidence,
 )
-from anygiven.model import PathModel
+from anygiven.model import PathModel, any_order_model
 from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.networks.path_transformer import buckets, fused, n_tokens, two_kinds
 from anygiven.variables.domains import Alike, Binary, Categorical
@@ -118,6 +118,24 @@ def test_text_sees_only_earlier_steps(name, protocol):
             after = model.log_prob(changed, path)
             untouched = (path.step <= path.step[:, [i]]) & (torch.arange(len(TEXT)) != i)
             assert torch.allclose(before[untouched], after[untouched], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["path", "transformer"])
+def test_text_looks_from_evidence_alone(name):
+    torch.manual_seed(0)
+    model = any_order_model(NETWORKS[name](TEXT, 32, 2, 0.0), joint_head_for(32, TEXT)).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    x = rows(TEXT)
+    known = torch.rand(x.shape[:2], generator=torch.Generator().manual_seed(2)) < 0.5
+    garbage = torch.where(known.unsqueeze(-1), x, torch.nan)
+    seen = x.clone()
+    seen[..., 0] = torch.where(known, (x[..., 0] + 1) % 5, x[..., 0])
+    with torch.no_grad():
+        here, there, other = (model.look(cells, known).conditional.logits for cells in (x, garbage, seen))
+    asked = ~known & known.any(1, keepdim=True)
+    assert torch.equal(here[asked], there[asked])
+    assert not torch.allclose(here[asked], other[asked])
 
 
 def test_buckets_cover_every_row_once_with_little_padding():

@@ -65,6 +65,8 @@ def load_experiment(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    if str(found[name].parent) not in sys.path:
+        sys.path.append(str(found[name].parent))  # what several experiments share stands beside them
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module

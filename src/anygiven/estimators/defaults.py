@@ -16,6 +16,7 @@ class Architecture:
     depth: int
     dropout: float
     n_components: int
+    n_heads: int = 4  # of attention
 
     def to_json(self) -> dict:
         return asdict(self)

@@ -19,7 +19,7 @@ from anygiven.heads import joint_head_for
 from anygiven.lattice import Objective
 from anygiven.model import AnyOrderModel, EnsembleModel, any_order_model
 from anygiven.networks import NETWORKS
-from anygiven.training import Data, Outcome, Rows, Settings, train
+from anygiven.training import Data, Outcome, Rows, Settings, Watch, train
 from anygiven.training.checkpoint import remove_checkpoint
 from anygiven.variables.domains import Domain
 
@@ -43,6 +43,7 @@ def fit_models(
     checkpoint: str | None = None,
     fingerprint: str = "",
     verbose: bool | None = None,
+    watch: Watch | None = None,
 ) -> tuple[AnyOrderModel, list[Outcome]]:
     """Each member from its own seed, on its own hold-out; together they share the time allowed."""
     settings = recipe.settings
@@ -56,7 +57,7 @@ def fit_models(
             model = build_model(recipe.domains, recipe.architecture, mine.seed)
             learn, held = split(mine.seed)
             outcomes.append(train(model, learn, held, recipe.objective, mine, report and partial(report, k),
-                                  folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}"))  # fmt: skip
+                                  folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}", watch))  # fmt: skip
             members.append(model)
     if folder:
         remove_checkpoint(folder)
@@ -71,7 +72,10 @@ def build_model(domains: Sequence[Domain], architecture: Architecture, seed: int
     """Network and head for some domains, with weights from a seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = NETWORKS[architecture.network](domains, architecture.width, architecture.depth, architecture.dropout)
+        more = {} if architecture.network == "mlp" else {"n_heads": architecture.n_heads}
+        network = NETWORKS[architecture.network](
+            domains, architecture.width, architecture.depth, architecture.dropout, **more
+        )
         return any_order_model(network, joint_head_for(network.width, domains, architecture.n_components))
 
 

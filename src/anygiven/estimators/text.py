@@ -171,6 +171,7 @@ class TextDensity(BaseEstimator):
             batch_size=self.batch_size,
             muon=True,
             ema=0.998,
+            validation_rows=N_VALID,
             patience=15,
             seed=self.seed_,
         )

@@ -6,11 +6,13 @@ the runs of characters around the place it is about; one that its horizon hides 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from anygiven.networks.hiding import hide
-from anygiven.variables.domains import SYMBOL, Alike
+from anygiven.variables.domains import SYMBOL, Alike, Domain
 
 GRAMS = (
     (-1,), (-2, -1), (-3, -2, -1), (-4, -3, -2, -1), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4),
@@ -19,6 +21,13 @@ GRAMS = (
 OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
 ROWS_PER_WIDTH = 128  # of one n-gram's table, for each unit of the network's width; longer ones are hashed
 MIX = 2654435761  # spreads neighbouring indices over the rows
+
+
+def neighbours_for(domains: Sequence[Domain], width: int) -> Neighbours | None:
+    """Only variables that stand in a line have neighbours."""
+    if isinstance(domains, Alike) and len(domains.shape) == 1:
+        return Neighbours(domains, width)
+    return None
 
 
 class Neighbours(nn.Module):

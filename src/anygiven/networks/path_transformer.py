@@ -17,10 +17,10 @@ from torch.nn.functional import embedding
 
 from anygiven.networks.attention import Attended, AttentionBlock, Memory, Rotary
 from anygiven.networks.hiding import NOTHING, visible
-from anygiven.networks.neighbours import Neighbours
+from anygiven.networks.neighbours import neighbours_for
 from anygiven.networks.path import PathNetwork, PathWalk
 from anygiven.networks.tokens import tokens_for
-from anygiven.variables.domains import Alike, Domain
+from anygiven.variables.domains import Domain
 
 EVIDENCE, NEVER = -1, 2**31 - 1  # as in the lattice, which networks do not import
 NONE = -1  # no variable
@@ -139,9 +139,7 @@ class PathTransformer(PathNetwork):
         self.blocks = nn.ModuleList(AttentionBlock(width, n_heads, dropout) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.rotary = Rotary(domains, self.head_width)
-        self.neighbours = None
-        if isinstance(domains, Alike) and len(domains.shape) == 1:
-            self.neighbours = Neighbours(domains, width)
+        self.neighbours = neighbours_for(domains, width)
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:
         out = cells.new_zeros(*step.shape, self.width)

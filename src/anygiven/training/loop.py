@@ -19,7 +19,6 @@ from anygiven.training.checkpoint import load_checkpoint, optimizer_tensors, res
 from anygiven.training.optimizers import optimizers_for
 from anygiven.training.settings import Settings
 
-VALIDATION_ROWS, VALIDATION_CELLS = 2000, 100_000  # questions are repeated until either is reached
 TIMED_STEPS = 20  # how many steps are timed before the schedule is fitted to the time allowed
 
 
@@ -60,6 +59,9 @@ class Data:
         return Data(self.x[index], self.is_present[index])
 
 
+Watch = Callable[[AnyOrderModel, int, float], None]  # model, step, seconds spent
+
+
 class Rows(Protocol):
     """What a run learns from: rows that are made when they are asked for, so that they need not fit in memory."""
 
@@ -77,22 +79,26 @@ def train(
     report: Callable[[Progress], None] | None = None,
     checkpoint: FilePath | None = None,
     fingerprint: str = "",
+    watch: Watch | None = None,
 ) -> Outcome:
-    """Fit the model in place; it ends with the best averaged weights seen on the validation questions."""
-    return _Run(model, data, valid, objective, settings, checkpoint, fingerprint).go(report)
+    """Fit the model in place; it ends with the best averaged weights seen on the validation questions.
+
+    `watch` is called beside each validation, with the averaged weights in place; its time does not count.
+    """
+    return _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch).go(report)
 
 
 class _Run:
     """One training run: weights, their running average, the best so far, the optimiser, the clock."""
 
-    def __init__(self, model, data, valid, objective, settings: Settings, checkpoint, fingerprint):
+    def __init__(self, model, data, valid, objective, settings: Settings, checkpoint, fingerprint, watch):
         self.model, self.data, self.objective, self.settings = model, data, objective, settings
-        self.checkpoint, self.fingerprint = checkpoint, fingerprint
+        self.checkpoint, self.fingerprint, self.watch, self.watched = checkpoint, fingerprint, watch, 0.0
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.optimizers = optimizers_for(model, settings)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
         self.best = {name: p.clone() for name, p in self.average.items()}
-        self.questions = _validation_questions(valid, objective, settings.seed)
+        self.questions = _validation_questions(valid, objective, settings)
         self.outcome, self.step, self.spent = Outcome(), 0, 0.0
         self.train_nats, self.stale = math.nan, 0
         self.evaluating = self.evaluation_seconds = 0.0  # in all, and the last time
@@ -102,11 +108,11 @@ class _Run:
         started, saved = time.monotonic() - self.spent, time.monotonic()
         if self.step == 0:
             self._evaluate(0.0)
-            self.spent = time.monotonic() - started
+            self.spent = time.monotonic() - started - self.watched
         timed_from, timed_step = time.monotonic(), self.step
         while self.step < self.settings.max_steps and not self.outcome.stopped:
             self._train_step()
-            self.spent = time.monotonic() - started
+            self.spent = time.monotonic() - started - self.watched
             if self.step == timed_step + TIMED_STEPS:
                 self._fit_schedule((time.monotonic() - timed_from) / TIMED_STEPS)
             if self.step % self._evaluate_every() == 0 or self.step == self.settings.max_steps:
@@ -158,9 +164,9 @@ class _Run:
         return max(1, self.settings.max_steps // self._evaluations())
 
     def _evaluate(self, seconds: float) -> None:
-        started = time.monotonic()
+        started, watched = time.monotonic(), self.watched
         nats = self._validation_nats()
-        self.evaluation_seconds = time.monotonic() - started
+        self.evaluation_seconds = time.monotonic() - started - (self.watched - watched)
         self.evaluating += self.evaluation_seconds
         self.outcome.curve.append((self.step, round(seconds, 2), nats))
         if nats < self.outcome.best_nats:
@@ -181,6 +187,10 @@ class _Run:
         for x, path, weights in self.questions:
             total -= float((weights * self.model.log_prob(x, path)).sum())
             count += len(x)
+        if self.watch:
+            started = time.monotonic()
+            self.watch(self.model, self.step, self.spent)
+            self.watched += time.monotonic() - started
         self._load(current)
         return total / max(count, 1)
 
@@ -254,14 +264,12 @@ class _Run:
         self.outcome.stopped = facts["stopped"]
 
 
-def _validation_questions(valid: Data, objective: Objective, seed: int) -> list[tuple[Tensor, Path, Tensor]]:
+def _validation_questions(valid: Data, objective: Objective, settings: Settings) -> list[tuple[Tensor, Path, Tensor]]:
     """Fixed questions on the validation rows: several a row where there are few, so that they judge finely."""
-    generator = torch.Generator().manual_seed(seed + 7)
+    generator = torch.Generator().manual_seed(settings.seed + 7)
     if len(valid) == 0:
         return []
-    cells = valid.is_present.numel()
-    repeats = min(math.ceil(VALIDATION_ROWS / len(valid)), math.ceil(VALIDATION_CELLS / max(cells, 1)))
-    every = torch.arange(len(valid)).repeat(max(1, repeats))
+    every = torch.arange(len(valid)).repeat(max(1, math.ceil(settings.validation_rows / len(valid))))
     path, weights = objective.draw(valid.is_present[every], generator)
     chunks = torch.arange(len(every)).split(2048)
     return [(valid.x[every[rows]], path.rows(rows), weights[rows]) for rows in chunks]

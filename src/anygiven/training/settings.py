@@ -18,6 +18,7 @@ class Settings:
     ema: float = 0.995  # of the weights that are validated and kept
     clip: float = 5.0  # gradient norm
     evaluations: int = 40  # how often the validation questions are asked
+    validation_rows: int = 2000  # where there are fewer, each is asked several questions, to judge finely
     patience: int = 10  # evaluations without a better figure before stopping
     max_minutes: float | None = None
     checkpoint_seconds: float = 20.0

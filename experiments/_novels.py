@@ -1,0 +1,87 @@
+"""What the experiments on novels share: the data, a fit of one method, bits per character with standard errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+
+from anygiven.datasets.novels import novels
+from anygiven.estimators.defaults import Architecture
+from anygiven.estimators.fitting import Recipe, fit_models
+from anygiven.estimators.text import Chunks
+from anygiven.lattice import Budget, Canonical, CardMask, Joint, Objective, Question, Workload
+from anygiven.model import AnyOrderModel
+from anygiven.training import Data, Outcome, Settings
+from anygiven.variables.domains import Alike
+from anygiven.variables.text import Corpus, read_corpus
+
+PAPER = {"width": 768, "depth": 12, "heads": 12, "batch_size": 512, "learning_rate": 5e-4, "weight_decay": 1e-3,
+         "clip": 0.25, "muon": False, "minutes": 60 * 24 * 14}  # fmt: skip
+LAPTOP = {"width": 128, "depth": 4, "heads": 4, "batch_size": 64, "learning_rate": 2e-3, "weight_decay": 0.02,
+          "clip": 1.0, "muon": True}  # fmt: skip
+CHUNK = 50  # texts scored at a time
+
+
+@lru_cache(maxsize=3)
+def corpus(part: str) -> Corpus:
+    return read_corpus(novels(part), "text8")
+
+
+def held_chunks(length: int, n: int, part: str = "test") -> Data:
+    """n chunks of the test books, evenly spread, none overlapping another."""
+    chunks = Chunks(corpus(part), length)
+    places = torch.linspace(0, len(chunks) - 1, min(n, len(chunks))).long()
+    return chunks.rows(places)
+
+
+def fit(run, network: str, objective: Objective, length: int, watch=None) -> tuple[AnyOrderModel, Outcome]:
+    """Train one method for the time that the run allows; a smoke run takes tiny batches."""
+    s = run.settings
+    smoke = run.steps is not None
+    settings = Settings(
+        max_steps=run.steps or 10_000_000, max_minutes=run.minutes or s["minutes"], seed=run.seed, ema=0.998,
+        batch_size=2 if smoke else s["batch_size"], learning_rate=s["learning_rate"], clip=s["clip"],
+        validation_rows=0, weight_decay=s["weight_decay"], muon=s["muon"], patience=1000, evaluations=s.get("evaluations", 10),
+    )  # fmt: skip
+    architecture = Architecture(network, s["width"], s["depth"], 0.0, 0, s["heads"])
+    domains = Alike(corpus("train").alphabet.domain, (length,))
+    learn, held = Chunks(corpus("train"), length), held_chunks(length, 2 if smoke else 100, "valid")
+    folder = str(run.folder / f"{network}-{type(objective).__name__}-{length}")
+    model, (outcome,) = fit_models(
+        Recipe(domains, architecture, objective, settings), lambda _: (learn, held), 1, folder, folder, None, watch
+    )
+    return model, outcome
+
+
+@torch.no_grad()
+def bits(model: AnyOrderModel, data: Data, workload: Workload, smoke: bool = False, per_query: bool = False) -> dict:
+    """Mean and standard error of −log₂ p(query | evidence), along the whole canonical path.
+
+    Divided by the chunk's length as MAC does, or by the number of characters asked.
+    """
+    protocol = Budget(Canonical(), 2) if smoke else Canonical()
+    question = workload.draw(data.is_present, torch.Generator().manual_seed(17))
+    totals = []
+    for rows in torch.arange(len(data)).split(CHUNK):
+        path = protocol.path(Question(question.is_query[rows], question.is_evidence[rows]))
+        nats = -model.log_prob(data.x[rows], path).sum(1).double()
+        totals.append(nats / (path.is_query.sum(1).clamp(min=1) if per_query else data.x.shape[1]))
+    per_row = torch.cat(totals) / math.log(2)
+    return {"bits": float(per_row.mean()), "standard_error": float(per_row.std() / len(per_row) ** 0.5)}
+
+
+def joint_and_marginal(model: AnyOrderModel, data: Data, smoke: bool) -> dict:
+    return {"joint": bits(model, data, Joint(), smoke), "marginal": bits(model, data, CardMask(), smoke)}
+
+
+def curve_of(data: Data, smoke: bool, points: list) -> Callable:
+    """A watcher that notes step, seconds, joint and marginal bits as training goes on."""
+
+    def watch(model: AnyOrderModel, step: int, seconds: float) -> None:
+        found = joint_and_marginal(model, data, smoke)
+        points.append([step, round(seconds, 1), found["joint"]["bits"], found["marginal"]["bits"]])
+
+    return watch

@@ -1,0 +1,77 @@
+"""MAC's Table 1 on novels: joint and marginal bits per character of ARDM, MAC, whole paths, and left to right only.
+
+All four have Transformer blocks of the same size and are trained for the same time. ARDM and MAC (Eq. 7 with
+cardinality reweighting) are masked Transformers that look once; "whole path" is the path Transformer trained for
+scoring and filling alike; "left to right" is the same network trained on nothing but the joint. Bits are per character
+of the chunk, without context, along full canonical paths; a marginal asks |query| uniform in 1 … N characters.
+"""
+
+from __future__ import annotations
+
+from _novels import LAPTOP, PAPER, corpus, curve_of, fit, held_chunks, joint_and_marginal
+from anygiven.estimators.workload import text_objective_of
+from anygiven.lattice import CardMask, Glimpse, Joint, Looks, WholePath
+
+METHODS = {
+    "ARDM": ("transformer", Looks(Joint())),
+    "MAC": ("transformer", Glimpse(CardMask(), cardinality=True)),
+    "whole path": ("path", text_objective_of("any")),
+    "left to right": ("path", WholePath(Joint())),
+}
+SCALES = {
+    "laptop": {
+        **LAPTOP,
+        "lengths": [64, 250],
+        "minutes": 10.0,
+        "test_chunks": {"64": 300, "250": 60},
+        "evaluations": 8,
+    },
+    "paper": {**PAPER, "lengths": [250], "test_chunks": {"250": 2000}},
+}  # fmt: skip
+
+
+def measure(run) -> dict:
+    lengths = {}
+    for length in run.settings["lengths"]:
+        lengths[str(length)] = {
+            name: run.part(f"{name}-{length}", lambda m=method, n=length: one(run, *m, n))
+            for name, method in METHODS.items()
+        }
+    return {"data": f"novels, {len(corpus('train')):,} training characters", "lengths": lengths}
+
+
+def one(run, network: str, objective, length: int) -> dict:
+    smoke = run.steps is not None
+    held = held_chunks(length, 2 if smoke else run.settings["test_chunks"][str(length)])
+    points: list = []
+    watched = held_chunks(length, 2 if smoke else len(held) // 5, "valid")
+    model, outcome = fit(run, network, objective, length, curve_of(watched, smoke, points))
+    return {**joint_and_marginal(model, held, smoke), "parameters": model.n_parameters, "steps": outcome.steps,
+            "train_seconds": outcome.seconds, "curve": points}  # fmt: skip
+
+
+def table(results: dict) -> str:
+    lines = []
+    for length, methods in results["lengths"].items():
+        lines.append(f"{f'{length} characters':<18}{'joint':>18}{'marginal':>18}   (bits per character)")
+        for name, part in methods.items():
+            cells = [f"{part[k]['bits']:.3f} ± {part[k]['standard_error']:.3f}" for k in ("joint", "marginal")]
+            lines.append(f"{name:<18}" + "".join(f"{cell:>18}" for cell in cells))
+    return "\n".join(lines)
+
+
+def draw(results: dict):
+    import matplotlib.pyplot as plt
+
+    lengths = results["lengths"]
+    figure, axes = plt.subplots(len(lengths), 2, figsize=(9, 3.2 * len(lengths)), layout="constrained", squeeze=False)
+    for row, (length, methods) in zip(axes, lengths.items(), strict=True):
+        for axis, place, title in zip(row, (2, 3), ("joint", "marginal"), strict=True):
+            for name, part in methods.items():
+                points = [p for p in part["curve"] if p[1] > 0] or part["curve"]
+                axis.plot([p[1] / 60 for p in points], [p[place] for p in points], marker=".", label=name)
+            axis.set_title(f"{title}, {length} characters")
+            axis.set_xlabel("minutes of training")
+        row[0].set_ylabel("bits per character")
+    axes[0][0].legend(frameon=False)
+    return figure

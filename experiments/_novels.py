@@ -37,21 +37,30 @@ def held_chunks(length: int, n: int, part: str = "test") -> Data:
     return chunks.rows(places)
 
 
-def fit(run, network: str, objective: Objective, length: int, watch=None) -> tuple[AnyOrderModel, Outcome]:
+def fit(
+    run, network: str, objective: Objective, length: int, watch=None, part: str = "train"
+) -> tuple[AnyOrderModel, Outcome]:
     """Train one method for the time that the run allows; a smoke run takes tiny batches."""
     s = run.settings
     smoke = run.steps is not None
     settings = Settings(
         max_steps=run.steps or 10_000_000, max_minutes=run.minutes or s["minutes"], seed=run.seed, ema=0.998,
         batch_size=2 if smoke else s["batch_size"], learning_rate=s["learning_rate"], clip=s["clip"],
-        validation_rows=0, weight_decay=s["weight_decay"], muon=s["muon"], patience=1000, evaluations=s.get("evaluations", 10),
+        validation_rows=0, weight_decay=s["weight_decay"], muon=s["muon"], patience=1000,
+        evaluations=s.get("evaluations", 10),
     )  # fmt: skip
     architecture = Architecture(network, s["width"], s["depth"], 0.0, 0, s["heads"])
     domains = Alike(corpus("train").alphabet.domain, (length,))
-    learn, held = Chunks(corpus("train"), length), held_chunks(length, 2 if smoke else 100, "valid")
-    folder = str(run.folder / f"{network}-{type(objective).__name__}-{length}")
+    learn, held = Chunks(corpus(part), length), held_chunks(length, 2 if smoke else 100, "valid")
+    folder = str(run.folder / f"{network}-{type(objective).__name__}-{length}-{part}")
     model, (outcome,) = fit_models(
-        Recipe(domains, architecture, objective, settings), lambda _: (learn, held), 1, folder, folder, None, watch
+        Recipe(domains, architecture, objective, settings),
+        lambda _: (learn, held),
+        1,
+        None if smoke else folder,
+        folder,
+        None,
+        watch,
     )
     return model, outcome
 

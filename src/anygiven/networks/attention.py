@@ -84,6 +84,13 @@ class Attended:
     n_remembered: int = 0  # the first so many new tokens are kept in the memory
 
 
+class SquaredReLU(nn.Module):
+    """As good as GELU and cheaper on a CPU."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        return h.relu().square()
+
+
 class AttentionBlock(nn.Module):
     """Pre-norm attention with normalised queries and keys, then a feed-forward layer."""
 
@@ -96,7 +103,7 @@ class AttentionBlock(nn.Module):
         self.merge = nn.Linear(width, width)
         self.feed_norm = nn.LayerNorm(width)
         self.feed = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Dropout(dropout), nn.Linear(4 * width, width)
+            nn.Linear(width, 4 * width), SquaredReLU(), nn.Dropout(dropout), nn.Linear(4 * width, width)
         )
 
     def forward(self, h: Tensor, seen: Attended, memory: Memory | None = None) -> Tensor:

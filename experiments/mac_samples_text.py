@@ -1,0 +1,83 @@
+"""MAC's Appendix C.1 on novels: test chunks, the same with characters hidden, and the blanks filled.
+
+One path Transformer, trained for scoring and filling alike; 10 to 90 % of the characters hidden at random. Beside the
+texts: the share of hidden characters that a draw gets right, and the bits that each hidden character costs.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from _novels import LAPTOP, PAPER, bits, corpus, fit, held_chunks
+from anygiven.estimators.workload import text_objective_of
+from anygiven.inference import draw as draw_cells
+from anygiven.lattice import BernoulliEvidence, Canonical
+from anygiven.variables.domains import SYMBOL
+
+HIDDEN = (0.1, 0.3, 0.5, 0.7, 0.9)
+SCALES = {
+    "laptop": {**LAPTOP, "width": 192, "depth": 4, "length": 250, "minutes": 55.0, "texts": 4, "scored": 100},
+    "paper": {**PAPER, "length": 250, "texts": 18, "scored": 2000},
+}
+
+
+def measure(run) -> dict:
+    part = run.part("filled", lambda: filled_texts(run))
+    return {"data": f"novels, {len(corpus('train')):,} training characters", **part}
+
+
+def filled_texts(run) -> dict:
+    smoke, length = run.steps is not None, run.settings["length"]
+    model, outcome = fit(run, "path", text_objective_of("any"), length)
+    texts = held_chunks(length, 1 if smoke else run.settings["texts"], "test")
+    scored = held_chunks(length, 1 if smoke else run.settings["scored"], "test")
+    shares = {}
+    for share in HIDDEN:
+        cost = bits(model, scored, BernoulliEvidence(1 - share), smoke, per_query=True)
+        shares[f"{share:.0%}"] = {"bits_per_hidden_character": cost, **fill(model, texts, share, run.seed)}
+    return {"shares": shares, "steps": outcome.steps, "parameters": model.n_parameters,
+            "train_seconds": outcome.seconds}  # fmt: skip
+
+
+def fill(model, texts, share: float, seed: int) -> dict:
+    generator = torch.Generator().manual_seed(seed + 1)
+    question = BernoulliEvidence(1 - share).draw(texts.is_present, generator)
+    drawn = draw_cells(model, texts.x, Canonical().path(question), generator)
+    right = (drawn == texts.x)[..., SYMBOL][question.is_query].float().mean()
+    rows = zip(texts.x[..., SYMBOL], drawn[..., SYMBOL], question.is_query, strict=True)
+    shown = [
+        {"original": text(truth), "hidden": text(truth, hidden), "filled": text(guess)}
+        for truth, guess, hidden in rows
+    ]  # fmt: skip
+    return {"share_right": float(right), "texts": shown}
+
+
+def text(symbols: torch.Tensor, is_hidden: torch.Tensor | None = None) -> str:
+    characters = corpus("train").alphabet.text(symbols.numpy())
+    if is_hidden is None:
+        return characters
+    return "".join("_" if hidden else c for c, hidden in zip(characters, is_hidden.tolist(), strict=True))
+
+
+def table(results: dict) -> str:
+    lines = []
+    for share, part in results["shares"].items():
+        cost = part["bits_per_hidden_character"]
+        lines.append(f"{share} hidden: {cost['bits']:.3f} ± {cost['standard_error']:.3f} bits per hidden character, "
+                     f"{part['share_right']:.1%} of a draw right")  # fmt: skip
+        for kind, words in part["texts"][0].items():
+            lines.append(f"  {kind:<9}{words[:100]}")
+    return "\n".join(lines)
+
+
+def draw(results: dict):
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(12, 6), layout="constrained")
+    axis.set_axis_off()
+    lines = []
+    for share, part in results["shares"].items():
+        one = part["texts"][0]
+        lines += [f"{share} hidden", *(f"  {kind:<9} {words[:110]}" for kind, words in one.items()), ""]
+    axis.text(0, 1, "\n".join(lines), family="monospace", fontsize=8, va="top", transform=axis.transAxes)
+    return figure

@@ -10,11 +10,12 @@ import torch
 
 from anygiven.datasets.novels import novels
 from anygiven.estimators.defaults import Architecture
-from anygiven.estimators.fitting import Recipe, fit_models
+from anygiven.estimators.fitting import build_model
 from anygiven.estimators.text import Chunks
 from anygiven.lattice import Budget, Canonical, CardMask, Joint, Objective, Question, Workload
 from anygiven.model import AnyOrderModel
-from anygiven.training import Data, Outcome, Settings
+from anygiven.training import Data, Outcome, Settings, train
+from anygiven.training.checkpoint import remove_checkpoint
 from anygiven.variables.domains import Alike
 from anygiven.variables.text import Corpus, read_corpus
 
@@ -38,31 +39,32 @@ def held_chunks(length: int, n: int, part: str = "test") -> Data:
 
 
 def fit(
-    run, network: str, objective: Objective, length: int, watch=None, part: str = "train"
+    run, network: str, objective: Objective, length: int, watch=None, part: str = "train", adjust=None, **more
 ) -> tuple[AnyOrderModel, Outcome]:
-    """Train one method for the time that the run allows; a smoke run takes tiny batches."""
+    """Train one method for the time that the run allows; a smoke run takes tiny batches.
+
+    `adjust(model)` may take parts out of a fresh model; `more` overrides settings.
+    """
     s = run.settings
     smoke = run.steps is not None
-    settings = Settings(
-        max_steps=run.steps or 10_000_000, max_minutes=run.minutes or s["minutes"], seed=run.seed, ema=0.998,
-        batch_size=2 if smoke else s["batch_size"], learning_rate=s["learning_rate"], clip=s["clip"],
-        validation_rows=0, weight_decay=s["weight_decay"], muon=s["muon"], patience=1000,
-        evaluations=s.get("evaluations", 10),
-    )  # fmt: skip
+    chosen = {
+        "max_steps": run.steps or 10_000_000, "max_minutes": run.minutes or s["minutes"], "seed": run.seed,
+        "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"], "clip": s["clip"],
+        "weight_decay": s["weight_decay"], "muon": s["muon"], "ema": 0.998, "validation_rows": 0, "patience": 1000,
+        "evaluations": s.get("evaluations", 10), **more,
+    }  # fmt: skip
     architecture = Architecture(network, s["width"], s["depth"], 0.0, 0, s["heads"])
     domains = Alike(corpus("train").alphabet.domain, (length,))
     learn, held = Chunks(corpus(part), length), held_chunks(length, 2 if smoke else 100, "valid")
-    folder = str(run.folder / f"{network}-{type(objective).__name__}-{length}-{part}")
-    model, (outcome,) = fit_models(
-        Recipe(domains, architecture, objective, settings),
-        lambda _: (learn, held),
-        1,
-        None if smoke else folder,
-        folder,
-        None,
-        watch,
-    )
-    return model, outcome
+    model = build_model(domains, architecture, run.seed)
+    if adjust:
+        adjust(model)
+    outcome = train(
+        model, learn, held, objective, Settings(**chosen), None, None if smoke else run.folder / "training",
+        f"{network} {objective} {length} {part} {more} {adjust}", watch,
+    )  # fmt: skip
+    remove_checkpoint(run.folder / "training")
+    return model.eval(), outcome
 
 
 @torch.no_grad()
@@ -79,7 +81,8 @@ def bits(model: AnyOrderModel, data: Data, workload: Workload, smoke: bool = Fal
         nats = -model.log_prob(data.x[rows], path).sum(1).double()
         totals.append(nats / (path.is_query.sum(1).clamp(min=1) if per_query else data.x.shape[1]))
     per_row = torch.cat(totals) / math.log(2)
-    return {"bits": float(per_row.mean()), "standard_error": float(per_row.std() / len(per_row) ** 0.5)}
+    spread = float(per_row.std(unbiased=False))
+    return {"bits": float(per_row.mean()), "standard_error": spread / len(per_row) ** 0.5}
 
 
 def joint_and_marginal(model: AnyOrderModel, data: Data, smoke: bool) -> dict:

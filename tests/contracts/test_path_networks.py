@@ -101,7 +101,8 @@ def test_rest_is_not_in_the_sequence(name):
         assert torch.allclose(whole, model.log_prob(garbage, path), atol=1e-6)
         alone = torch.cat([model.log_prob(x[[b]], path.rows([b])) for b in range(len(x))])
     assert torch.allclose(whole, alone, atol=1e-5)
-    assert n_tokens(path.step).tolist() == path.is_query.sum(1).tolist()
+    fused = torch.ones(len(x), dtype=torch.bool)
+    assert n_tokens(path.step, fused).tolist() == path.is_query.sum(1).tolist()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: type(p).__name__)
@@ -142,12 +143,13 @@ def test_buckets_cover_every_row_once_with_little_padding():
     generator = torch.Generator().manual_seed(0)
     present = torch.ones(256, 64, dtype=torch.bool)
     step = Canonical().path(CardMask().draw(present, generator)).step
-    taken, padded = [], 0
-    for part, _ in buckets(step):
+    fused, taken, padded = torch.arange(256) % 2 == 0, [], 0
+    for part, fuse in buckets(step, fused):
+        assert (fused[part] == fuse).all()
         taken += part.tolist()
-        padded += len(part) * int(n_tokens(step[part]).max())
+        padded += len(part) * int(n_tokens(step[part], fused[part]).max())
     assert sorted(taken) == list(range(256))
-    assert padded < 1.25 * int(n_tokens(step).sum())
+    assert padded < 1.25 * int(n_tokens(step, fused).sum())
 
 
 def test_tokens_of_a_small_path_by_hand():

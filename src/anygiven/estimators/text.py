@@ -122,7 +122,8 @@ class TextDensity(BaseEstimator):
         self.seed_ = int(self.random_state or 0)
         if not isinstance(self.length, int) or self.length < 1:
             raise TextError(f"The length is {self.length!r}; it must be a whole number of characters, at least 1.")
-        corpus = read_corpus(X, self.alphabet)
+        with share_bar("reading", self.verbose) as report:
+            corpus = read_corpus(X, self.alphabet, report)
         longest = int((corpus.ends - corpus.starts).max())
         if longest < self.length:
             raise TextError(

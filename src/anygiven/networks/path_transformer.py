@@ -71,10 +71,10 @@ def is_single_file(step: Tensor) -> Tensor:
     return asks(step).sum(1) <= last_step(step).squeeze(1) + 1
 
 
-def n_tokens(step: Tensor) -> Tensor:
-    """(B,) how many tokens a row needs: evidence and targets, and the content of groups but the last."""
-    groups = (asks(step) & (step < last_step(step))).sum(1)
-    return (step != NEVER).sum(1) + torch.where(is_single_file(step), 0, groups)
+def n_tokens(step: Tensor, is_fused: Tensor) -> Tensor:
+    """(B,) how many tokens a row needs: evidence, targets, and if not fused the content of all steps but the last."""
+    contents = (asks(step) & (step < last_step(step))).sum(1)
+    return (step != NEVER).sum(1) + torch.where(is_fused, 0, contents)
 
 
 def fused(step: Tensor) -> TokenRows:
@@ -113,11 +113,11 @@ def two_kinds(step: Tensor) -> TokenRows:
     )  # fmt: skip
 
 
-def buckets(step: Tensor) -> Iterator[tuple[Tensor, bool]]:
+def buckets(step: Tensor, is_fused: Tensor) -> Iterator[tuple[Tensor, bool]]:
     """(rows, whether they are fused): rows of like length together, so that little is padded."""
-    single, length = is_single_file(step), n_tokens(step)
+    length = n_tokens(step, is_fused)
     for fuse in (True, False):
-        rows = (single == fuse).nonzero().squeeze(1)
+        rows = (is_fused == fuse).nonzero().squeeze(1)
         rows = rows[length[rows].argsort(descending=True)]
         while len(rows):
             longest = int(length[rows[0]])
@@ -139,11 +139,12 @@ class PathTransformer(PathNetwork):
         self.blocks = nn.ModuleList(AttentionBlock(width, n_heads, dropout) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.rotary = Rotary(domains, self.head_width)
+        self.fuses = True  # paths that reveal one variable at a time
         self.neighbours = neighbours_for(domains, width)
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:
         out = cells.new_zeros(*step.shape, self.width)
-        for rows, fuse in buckets(step):
+        for rows, fuse in buckets(step, is_single_file(step) & self.fuses):
             sequence = (fused if fuse else two_kinds)(step[rows])
             seen = self.attended(sequence, sequence.mask())
             h = self.embed(sequence, cells[rows], step[rows], step[rows] < last_step(step[rows]))
@@ -181,7 +182,7 @@ class CachedWalk(PathWalk):
 
     def __init__(self, network: PathTransformer, cells: Tensor, step: Tensor):
         self.network, self.cells, self.step, self.t = network, cells, step, 0
-        self.is_fused = bool(is_single_file(step).all())
+        self.is_fused = network.fuses and bool(is_single_file(step).all())
         self.remembered = step.new_zeros(len(step), 0)  # (B, K) from when on each remembered token is visible
         self.memories = [Memory.empty(len(step), network.n_heads, network.head_width) for _ in network.blocks]
         self.revealed = step == EVIDENCE  # (B, N) content that is not yet in memory

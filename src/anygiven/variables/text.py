@@ -7,8 +7,9 @@ import io
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -36,24 +37,32 @@ class Alphabet:
     def characters(self) -> str:
         return "".join(self.domain.values)
 
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Place in the alphabet by code point; the alphabet's size for all that is not in it."""
+        points = code_points(self.characters)
+        places = np.full(int(points.max()) + 2, len(points), dtype=np.uint8 if len(points) < 256 else np.uint16)
+        places[points] = np.arange(len(points))
+        return places
+
     def symbols(self, text: str) -> np.ndarray:
         """(n,) places of the characters in the alphabet; a character outside is an error that names it."""
-        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        known = np.array([ord(c) for c in self.characters], dtype=np.uint32)
-        order = np.argsort(known)
-        place = np.clip(np.searchsorted(known[order], points), 0, len(known) - 1)
-        symbols = order[place]
-        unknown = known[symbols] != points
+        symbols = self._places[np.minimum(code_points(text), len(self._places) - 1)]
+        unknown = symbols == len(self.characters)
         if unknown.any():
             at = int(unknown.argmax())
             raise TextError(
                 f"The text has {text[at]!r} at place {at + 1}, which is not in the model's alphabet "
                 f"({show_characters(self.characters)}); replace it, or fit with another alphabet."
             )
-        return symbols.astype(np.uint8 if len(known) <= 256 else np.uint16)
+        return symbols
 
     def text(self, symbols: np.ndarray) -> str:
         return "".join(np.array(self.domain.values, dtype=object)[np.asarray(symbols, dtype=int)])
+
+
+def code_points(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def show_characters(characters: str, most: int = 40) -> str:
@@ -87,23 +96,27 @@ class Corpus:
         return Corpus(self.alphabet, self.symbols[begin:end], ends[ends > 0])
 
 
-def read_corpus(source, alphabet: str | None = None) -> Corpus:
-    """A string, a file (path; .gz too), or a list of strings → symbols.
+def read_corpus(source, alphabet: str | None = None, report: Callable[[float], None] | None = None) -> Corpus:
+    """A string, a file (path; .gz too), or a list of strings → symbols. A file is read twice, block by block.
 
     `alphabet`: None (found in the text), "text8", "bytes", or the characters themselves.
     """
     text = _Source(source, alphabet == "bytes")
     counts, ends = text.survey()
+    if report:
+        report(0.5)
     if not counts:
         raise TextError("The text is empty; give at least one character.")
     found = _alphabet(alphabet, counts)
     n = int(ends[-1])
-    kind = np.uint8 if len(found.characters) <= 256 else np.uint16
+    kind = np.uint8 if len(found.characters) <= 256 else np.uint16  # 256 is bytes, where no place is unknown
     symbols = np.empty(n, dtype=kind) if n <= MAX_IN_MEMORY else _on_disk(n, kind)
     at = 0
     for block in text.blocks():
         symbols[at : at + len(block)] = found.symbols(block)
         at += len(block)
+        if report:
+            report(0.5 + 0.5 * at / n)
     return Corpus(found, symbols, ends)
 
 
@@ -135,10 +148,12 @@ class _Source:
 
     def survey(self) -> tuple[Counter, np.ndarray]:
         """How often each character occurs, and where the documents end."""
-        counts, n = Counter(), 0
+        totals, n = np.zeros(0, dtype=np.int64), 0
         for block in self.blocks():
-            counts.update(block)
-            n += len(block)
+            found = np.bincount(code_points(block), minlength=len(totals))
+            found[: len(totals)] += totals
+            totals, n = found, n + len(block)
+        counts = Counter({chr(point): int(totals[point]) for point in totals.nonzero()[0]})
         if isinstance(self.source, (str, os.PathLike)):
             return counts, np.array([n])
         lengths = np.array([len(self._decoded(text)) for text in self.source], dtype=int)

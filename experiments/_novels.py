@@ -21,7 +21,7 @@ from anygiven.variables.text import Corpus, read_corpus
 
 PAPER = {"width": 768, "depth": 12, "heads": 12, "batch_size": 512, "learning_rate": 5e-4, "weight_decay": 1e-3,
          "clip": 0.25, "muon": False, "minutes": 60 * 24 * 14}  # fmt: skip
-LAPTOP = {"width": 128, "depth": 4, "heads": 4, "batch_size": 64, "learning_rate": 2e-3, "weight_decay": 0.02,
+LAPTOP = {"width": 128, "depth": 4, "heads": 4, "batch_size": 64, "learning_rate": 6e-3, "weight_decay": 0.02,
           "clip": 1.0, "muon": True}  # fmt: skip
 CHUNK = 50  # texts scored at a time
 

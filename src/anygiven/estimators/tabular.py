@@ -44,7 +44,7 @@ class TabularDensity(BaseEstimator):
     workload : str, dict or Workload
         Which questions will be asked: "any" (default), "joint", "marginals", "conditionals", "bernoulli",
         "gaps", or {"known": [...], "asked": [...]}.
-    network : "auto", "mlp" or "transformer"
+    network : "auto", "mlp", "transformer" or "path"
     orders : int
         How many orders a likelihood is averaged over (log-mean-exp); the first is the column order.
     members : int
@@ -110,7 +110,7 @@ class TabularDensity(BaseEstimator):
         data = Data(torch.from_numpy(cells), torch.from_numpy(present))
         self.n_features_in_ = len(table.columns)
         self.architecture_ = self._architecture(len(data))
-        objective = objective_of(self.workload, self.schema_, data.is_present)
+        objective = objective_of(self.workload, self.schema_, data.is_present, self.architecture_.network)
         recipe = Recipe(self.schema_.domains, self.architecture_, objective, self._settings(len(data)))
         fingerprint = fingerprint_of(recipe, str(self.workload), cells, present) if self.checkpoint else ""
         self.model_, outcomes = fit_models(
@@ -141,6 +141,7 @@ class TabularDensity(BaseEstimator):
             max_minutes=self.max_minutes,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            muon=self.architecture_.network != "mlp",
             batch_size=self.batch_size,
             seed=self.seed_,
         )

@@ -92,7 +92,7 @@ class TextDensity(BaseEstimator):
         width=None,
         depth=None,
         dropout=None,
-        learning_rate=2e-3,
+        learning_rate=6e-3,
         weight_decay=0.02,
         batch_size=64,
         checkpoint=None,

@@ -25,14 +25,15 @@ from anygiven.lattice import (
     Workload,
 )
 from anygiven.lattice.workloads import Mixture
+from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.variables import Schema
 
 TEXT_SHARES = (0.5, 0.1, 0.3, 0.1)  # joint, marginals, conditionals one at a time, conditionals in groups
 WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
 
 
-def objective_of(workload: Any, schema: Schema, is_present: Tensor) -> Objective:
-    """What to train for the stated workload.
+def objective_of(workload: Any, schema: Schema, is_present: Tensor, network: str = "mlp") -> Objective:
+    """What to train for the stated workload: looks for networks that look, whole paths for those that read paths.
 
     "any"           every conditional alike (ARDM's law): good for all questions, the default
     "marginals"     marginals along the canonical order (MAC's D^CR): better there, worse on conditionals
@@ -43,6 +44,8 @@ def objective_of(workload: Any, schema: Schema, is_present: Tensor) -> Objective
     """
     if isinstance(workload, Objective):
         return workload
+    if issubclass(NETWORKS[network], PathNetwork):
+        return _whole_paths(workload, schema, is_present)
     if workload == "any":
         return Looks(Joint())
     if workload == "joint":
@@ -50,6 +53,18 @@ def objective_of(workload: Any, schema: Schema, is_present: Tensor) -> Objective
     if workload == "marginals":
         return Glimpse(CardMask(), edges=False, cardinality=True)
     return Looks(workload_of(workload, schema, is_present))
+
+
+def _whole_paths(workload: Any, schema: Schema, is_present: Tensor) -> Objective:
+    """Random evidence, then the rest in random order, one at a time or in groups; named workloads as they are."""
+    if workload == "any":
+        one_at_a_time = WholePath(UniformEvidence(), RandomOrder())
+        return Blend((one_at_a_time, WholePath(UniformEvidence(), RandomBudget(RandomOrder()))), (0.5, 0.5))
+    if workload == "joint":
+        return WholePath(Joint())
+    if workload == "marginals":
+        return WholePath(CardMask())
+    return WholePath(workload_of(workload, schema, is_present), RandomOrder())
 
 
 def workload_of(workload: Any, schema: Schema, is_present: Tensor) -> Workload:

@@ -27,6 +27,7 @@ NONE = -1  # no variable
 BLIND = -2  # the horizon of padding
 MAX_ATTENTION = 2**24  # rows × tokens² of one pass, so that memory is bounded
 MIN_BUCKET = 8  # rows
+SLACK = 6  # tokens of padding that cost less than another pass
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def buckets(step: Tensor, is_fused: Tensor) -> Iterator[tuple[Tensor, bool]]:
         rows = rows[length[rows].argsort(descending=True)]
         while len(rows):
             longest = int(length[rows[0]])
-            near = int((length[rows] * 4 >= longest * 3).sum())
+            near = int(((length[rows] * 4 >= longest * 3) | (longest - length[rows] <= SLACK)).sum())
             take = min(max(near, MIN_BUCKET), max(1, MAX_ATTENTION // longest**2), len(rows))
             yield rows[:take], fuse
             rows = rows[take:]

@@ -72,7 +72,7 @@ def draw(results: dict):
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     colours = ["0.5", "plum", "lightblue", "orange", "navy", "chocolate"]
     for axis, place, title in zip(axes, (2, 3), ("joint", "marginal"), strict=True):
-        for (name, part), colour in zip(results["laws"].items(), colours, strict=True):
+        for (name, part), colour in zip(results["laws"].items(), colours, strict=False):
             points = [p for p in part["curve"] if p[1] > 0] or part["curve"]
             axis.plot([p[1] / 60 for p in points], [p[place] for p in points], marker=".", color=colour, label=name)
         axis.set_title(title)

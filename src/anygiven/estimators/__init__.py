@@ -5,6 +5,6 @@ from anygiven.estimators.imputer import AnyOrderImputer
 from anygiven.estimators.tabular import TabularDensity
 from anygiven.estimators.text import TextDensity
 
-DENSITIES = {"tabular": TabularDensity, "text": TextDensity}  # by the kind that a model folder states
+DENSITIES = {density.kind: density for density in (TabularDensity, TextDensity)}
 
 __all__ = ["DENSITIES", "AnyOrderImputer", "Conditional", "TabularDensity", "TextDensity"]

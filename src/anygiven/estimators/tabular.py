@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from functools import partial
-from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from anygiven.errors import AnyGivenError, AnyGivenWarning, ModelFolderError, QuestionError, TableError
+from anygiven.errors import AnyGivenWarning, QuestionError, TableError
 from anygiven.estimators.conditional import Conditional, conditional_of
 from anygiven.estimators.defaults import Architecture, architecture_for, steps_for
-from anygiven.estimators.fitting import Recipe, build_model, fingerprint_of, fit_models, hold_out, joined
-from anygiven.estimators.folder import load_folder, save_folder
+from anygiven.estimators.density import Density
+from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import objective_of, untrained_columns
 from anygiven.inference import draw, fill, log_prob, log_prob_by_ratio, order_ensemble
@@ -27,13 +23,14 @@ from anygiven.lattice import Budget, Canonical, Path, Question
 from anygiven.networks import NETWORKS
 from anygiven.training import Data, Outcome, Settings
 from anygiven.variables import Schema, Table, read_table, schema_of
+from anygiven.variables.domains import Domain
 from anygiven.variables.tables import fill_frame
 
 N_DRAWING_ORDERS = 8
 STATISTICS = ("mean", "median", "mode")
 
 
-class TabularDensity(BaseEstimator):
+class TabularDensity(Density):
     """The joint distribution of a table, and every conditional of it.
 
     Parameters
@@ -60,6 +57,8 @@ class TabularDensity(BaseEstimator):
         Progress on standard error; by default only in a terminal.
     random_state : int
     """
+
+    kind = "tabular"
 
     def __init__(
         self,
@@ -108,21 +107,15 @@ class TabularDensity(BaseEstimator):
         self.schema_ = schema_of(table, self.schema, seed)
         cells, present = self.schema_.encode(table)
         data = Data(torch.from_numpy(cells), torch.from_numpy(present))
-        self.n_features_in_ = len(table.columns)
         self.architecture_ = self._architecture(len(data))
         objective = objective_of(self.workload, self.schema_, data.is_present, self.architecture_.network)
-        recipe = Recipe(self.schema_.domains, self.architecture_, objective, self._settings(len(data)))
+        recipe = Recipe(self.domains, self.architecture_, objective, self._settings(len(data)))
         fingerprint = fingerprint_of(recipe, str(self.workload), cells, present) if self.checkpoint else ""
         self.model_, outcomes = fit_models(
             recipe, partial(_split, data), max(int(self.members), 1), self.checkpoint, fingerprint, self.verbose
         )
         self.report_ = self._report(outcomes, data)
         return self
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, np.random.RandomState):
-            return int(self.random_state.randint(2**31 - 1))
-        return 0 if self.random_state is None else int(self.random_state)
 
     def _architecture(self, n_rows: int) -> Architecture:
         if self.network not in ("auto", *NETWORKS):
@@ -384,39 +377,19 @@ class TabularDensity(BaseEstimator):
 
     # ------------------------------------------------------------------ saving
 
-    def save(self, path) -> None:
-        """Write the model as a folder, whole or not at all."""
-        self._check_fitted()
-        from anygiven import __version__
+    @property
+    def domains(self) -> list[Domain]:
+        return self.schema_.domains
 
-        parameters = {key: value for key, value in self.get_params().items() if _is_plain(value)}
-        config = {
-            "kind": "tabular",
-            "version": __version__,
-            "architecture": self.architecture_.to_json(),
-            "parameters": parameters,
-            "n_features_in": self.n_features_in_,
-            "seed": self.seed_,
-        }
-        weights = {name: tensor.detach() for name, tensor in self.model_.state_dict().items()}
-        save_folder(FilePath(path), config, self.schema_.to_json(), weights, self.report_)
+    def _variables_to_json(self) -> dict[str, Any]:
+        return self.schema_.to_json()
 
-    @classmethod
-    def load(cls, path) -> TabularDensity:
-        config, schema, weights, report = load_folder(FilePath(path))
-        try:
-            density = cls(**config["parameters"])
-            density.schema_ = Schema.from_json(schema)
-            density.architecture_ = Architecture(**config["architecture"])
-            domains = density.schema_.domains
-            density.model_ = joined([build_model(domains, density.architecture_, 0) for _ in range(report["members"])])
-            density.model_.load_state_dict(weights)
-        except (KeyError, TypeError, RuntimeError, AnyGivenError):
-            raise ModelFolderError(f"{path} is damaged: its parts do not fit together; fit or copy it again.") from None
-        density.report_ = report
-        density.seed_ = config.get("seed", 0)
-        density.n_features_in_ = config.get("n_features_in", len(density.schema_.variables))
-        return density
+    def _variables_from_json(self, schema: dict[str, Any]) -> None:
+        self.schema_ = Schema.from_json(schema)
+
+    @property
+    def n_features_in_(self) -> int:
+        return len(self.schema_.variables) + len(self.schema_.left_out)
 
     def describe(self) -> str:
         """What was learnt, for a person."""
@@ -430,10 +403,6 @@ class TabularDensity(BaseEstimator):
         )
         return f"{head}\n\n{self.schema_}"
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("This TabularDensity is not fitted yet; call fit(table) first.")
-
 
 def _split(data: Data, seed: int) -> tuple[Data, Data]:
     learn, held = hold_out(len(data), seed)
@@ -442,14 +411,6 @@ def _split(data: Data, seed: int) -> tuple[Data, Data]:
 
 def _is_missing(value: Any) -> bool:
     return value is None or value == "" or (isinstance(value, float) and np.isnan(value))
-
-
-def _is_plain(value: Any) -> bool:
-    try:
-        json.dumps(value)
-    except TypeError:
-        return False
-    return True
 
 
 def _as_labels(values: np.ndarray, variable) -> np.ndarray:

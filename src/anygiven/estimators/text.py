@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from anygiven.errors import AnyGivenError, ModelFolderError, QuestionError, TextError
+from anygiven.errors import QuestionError, TextError
 from anygiven.estimators.conditional import CategoricalConditional
 from anygiven.estimators.defaults import Architecture, text_architecture_for
-from anygiven.estimators.fitting import Recipe, build_model, fingerprint_of, fit_models, joined
-from anygiven.estimators.folder import load_folder, save_folder
+from anygiven.estimators.density import Density
+from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
 from anygiven.inference import draw, log_prob, losses_by_evidence, nearly_independent
@@ -57,7 +54,7 @@ class Chunks:
         return Data(torch.from_numpy(cells_of(symbols)), torch.from_numpy(is_present))
 
 
-class TextDensity(BaseEstimator):
+class TextDensity(Density):
     """The distribution of pieces of text, and every conditional of it.
 
     Parameters
@@ -80,6 +77,8 @@ class TextDensity(BaseEstimator):
         Progress on standard error; by default only in a terminal.
     random_state : int
     """
+
+    kind = "text"
 
     def __init__(
         self,
@@ -119,7 +118,7 @@ class TextDensity(BaseEstimator):
 
     def fit(self, X, y=None) -> TextDensity:
         """Learn from a string, a file (a path; .gz too) or a list of strings."""
-        self.seed_ = int(self.random_state or 0)
+        self.seed_ = self._seed()
         if not isinstance(self.length, int) or self.length < 1:
             raise TextError(f"The length is {self.length!r}; it must be a whole number of characters, at least 1.")
         with share_bar("reading", self.verbose) as report:
@@ -150,10 +149,6 @@ class TextDensity(BaseEstimator):
         if chunks:
             self.report_["held_out_bits_per_character"] = self._bits(self.log_prob(chunks).sum(), chunks)
         return self
-
-    @property
-    def domains(self) -> Alike:
-        return Alike(self.alphabet_.domain, (self.length,))
 
     def _architecture(self, n_characters: int) -> Architecture:
         networks = [name for name in NETWORKS if name != "mlp"]
@@ -320,30 +315,15 @@ class TextDensity(BaseEstimator):
 
     # ------------------------------------------------------------------ saving
 
-    def save(self, path) -> None:
-        """Write the model as a folder, whole or not at all."""
-        self._check_fitted()
-        from anygiven import __version__
+    @property
+    def domains(self) -> Alike:
+        return Alike(self.alphabet_.domain, (self.length,))
 
-        parameters = {key: value for key, value in self.get_params().items() if isinstance(value, _PLAIN)}
-        config = {"kind": "text", "version": __version__, "architecture": self.architecture_.to_json(),
-                  "parameters": parameters, "seed": self.seed_}  # fmt: skip
-        weights = {name: tensor.detach() for name, tensor in self.model_.state_dict().items()}
-        save_folder(FilePath(path), config, {"alphabet": self.alphabet_.domain.to_json()}, weights, self.report_)
+    def _variables_to_json(self) -> dict[str, Any]:
+        return {"alphabet": self.alphabet_.domain.to_json()}
 
-    @classmethod
-    def load(cls, path) -> TextDensity:
-        config, schema, weights, report = load_folder(FilePath(path))
-        try:
-            density = cls(**config["parameters"])
-            density.alphabet_ = Alphabet(domain_from_json(schema["alphabet"]))  # type: ignore[arg-type]
-            density.architecture_ = Architecture(**config["architecture"])
-            density.model_ = joined([build_model(density.domains, density.architecture_, 0)])
-            density.model_.load_state_dict(weights)
-        except (KeyError, TypeError, RuntimeError, AnyGivenError):
-            raise ModelFolderError(f"{path} is damaged: its parts do not fit together; fit or copy it again.") from None
-        density.report_, density.seed_ = report, config.get("seed", 0)
-        return density
+    def _variables_from_json(self, schema: dict[str, Any]) -> None:
+        self.alphabet_ = Alphabet(domain_from_json(schema["alphabet"]))  # type: ignore[arg-type]
 
     def describe(self) -> str:
         """What was learnt, for a person."""
@@ -355,13 +335,6 @@ class TextDensity(BaseEstimator):
             f"{r['alphabet'][:60]!r};\n{r['parameters']:,} parameters, {r['steps']:,} steps in {r['seconds']:.0f} s "
             f"({r['stopped']}).\nHeld-out bits per character: {bits:.3f}."
         )
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("This TextDensity is not fitted yet; call fit(text) first.")
-
-
-_PLAIN: Any = (str, int, float, bool, type(None))
 
 
 def _as_list(X) -> list[str]:

@@ -93,61 +93,66 @@ class BitReversal(Protocol):
 
 
 @dataclass(frozen=True)
-class Budget(Protocol):
-    """Any protocol in at most `steps` network calls: neighbouring steps are merged into equal groups."""
+class Merging(Protocol):
+    """Any protocol with neighbouring steps merged into groups."""
 
     protocol: Protocol
+
+    @property
+    def is_random(self) -> bool:  # type: ignore[override]
+        return self.protocol.is_random
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        return self.protocol.priority(shape, generator)
+
+    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        path = self.protocol.path(question, generator)
+        return Path(torch.where(path.is_query, self.groups(path, generator), path.step))
+
+    @abstractmethod
+    def groups(self, path: Path, generator: torch.Generator | None) -> Tensor:
+        """(B, N) the group of each query variable."""
+
+
+@dataclass(frozen=True)
+class Budget(Merging):
+    """At most `steps` network calls, in groups of nearly equal size."""
+
     steps: int
 
-    @property
-    def is_random(self) -> bool:  # type: ignore[override]
-        return self.protocol.is_random
-
-    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
-        return self.protocol.priority(shape, generator)
-
-    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
-        path = self.protocol.path(question, generator)
-        size = path.is_query.sum(dim=1)
-        return merged(path, size.clamp(max=max(self.steps, 1)))
+    def groups(self, path: Path, generator: torch.Generator | None) -> Tensor:
+        return equal_groups(path, path.is_query.sum(dim=1).clamp(max=max(self.steps, 1)))
 
 
 @dataclass(frozen=True)
-class RandomBudget(Protocol):
-    """Any protocol in a random number of steps, 1 to all, its logarithm uniform: trains drawing in few steps."""
+class RandomBudget(Merging):
+    """A random number of steps, 1 to all, its logarithm uniform: trains drawing in few steps."""
 
-    protocol: Protocol
-    is_random = True
+    @property
+    def is_random(self) -> bool:  # type: ignore[override]
+        return True
 
-    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
-        return self.protocol.priority(shape, generator)
-
-    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
-        path = self.protocol.path(question, generator)
+    def groups(self, path: Path, generator: torch.Generator | None) -> Tensor:
         size = path.is_query.sum(dim=1)
         level = torch.rand(size.shape, generator=generator, dtype=torch.float64)
-        return merged(path, (size + 1).clamp(min=1).double().pow(level).long().minimum(size))
+        return equal_groups(path, (size + 1).clamp(min=1).double().pow(level).long().minimum(size))
+
+
+def equal_groups(path: Path, n_groups: Tensor) -> Tensor:
+    """(B, N) steps merged into n_groups (B,) groups of nearly equal size."""
+    size = path.is_query.sum(dim=1, keepdim=True).clamp(min=1)  # (B, 1)
+    return path.step * n_groups.unsqueeze(1) // size
 
 
 @dataclass(frozen=True)
-class Grouped(Protocol):
-    """Any protocol with its steps merged into groups of these sizes; what is left over joins the last group."""
+class Grouped(Merging):
+    """Groups of these sizes; what is left over joins the last one."""
 
-    protocol: Protocol
     sizes: tuple[int, ...]
 
-    @property
-    def is_random(self) -> bool:  # type: ignore[override]
-        return self.protocol.is_random
-
-    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
-        return self.protocol.priority(shape, generator)
-
-    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
-        path = self.protocol.path(question, generator)
+    def groups(self, path: Path, generator: torch.Generator | None) -> Tensor:
         ends = torch.tensor(self.sizes[:-1], dtype=torch.int64).cumsum(0)
-        group = torch.searchsorted(ends, path.step, right=True)
-        return Path(torch.where(path.is_query, group, path.step))
+        return torch.searchsorted(ends, path.step, right=True)
 
 
 def planned_sizes(losses: Sequence[float], n_groups: int) -> tuple[int, ...]:
@@ -172,9 +177,3 @@ def planned_sizes(losses: Sequence[float], n_groups: int) -> tuple[int, ...]:
         at = int(choice[at - 1])
         ends.append(at)
     return tuple(np.diff([0, *reversed(ends)]).tolist())
-
-
-def merged(path: Path, budget: Tensor) -> Path:
-    """Neighbouring steps merged into `budget` (B,) groups of nearly equal size."""
-    size = path.is_query.sum(dim=1, keepdim=True).clamp(min=1)  # (B, 1)
-    return Path(torch.where(path.is_query, path.step * budget.unsqueeze(1) // size, path.step))

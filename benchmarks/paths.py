@@ -28,6 +28,7 @@ from anygiven.variables.text import TEXT8, Alphabet
 RESULT = FilePath(__file__).parent / "results" / "paths.json"
 N, WIDTH, DEPTH = 250, 128, 4
 UNROLLED_ROWS = 64
+DRAWN = (1, 8, 32)  # texts at once; the last is the headline
 
 
 def texts(n: int) -> torch.Tensor:
@@ -65,6 +66,13 @@ def draw_without_cache(model, x: torch.Tensor, path: Path, generator) -> None:
         walk.reveal(walk.conditionals().sample(generator))
 
 
+def drawing_seconds(model, n: int, generator) -> tuple[float, float]:
+    """With the cache, and without."""
+    x, path = texts(n), joint_path(n)
+    cached = seconds(lambda: draw(model, x, path, generator), 2)
+    return cached, seconds(lambda: draw_without_cache(model, x, path, generator))
+
+
 @torch.no_grad()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -80,14 +88,15 @@ def main() -> None:
     one_pass = seconds(lambda: ours.log_prob(x, path), 5)
     per_step = seconds(lambda: masked.log_prob(x, path))
     in_batches = seconds(lambda: unrolled(masked, x))
-    cached = seconds(lambda: draw(ours, x, path, generator))
-    uncached = seconds(lambda: draw_without_cache(ours, x, path, generator))
+    drawing = {size: drawing_seconds(ours, size, generator) for size in ((4,) if arguments.quick else DRAWN)}
+    cached, uncached = list(drawing.values())[-1]
     result = {
         "ratios": {
             "likelihood against one call per step": per_step / one_pass,
             "likelihood against unrolled batches": in_batches / one_pass,
             "drawing with the cache against without": uncached / cached,
         },
+        "drawing ratios by texts at once": {size: slow / fast for size, (fast, slow) in drawing.items()},
         "seconds": {"one pass": one_pass, "one call per step": per_step, "unrolled batches": in_batches,
                     "drawing with the cache": cached, "drawing without": uncached},
         "texts": n, "characters": N, "width": WIDTH, "depth": DEPTH, "threads": torch.get_num_threads(),

@@ -24,7 +24,7 @@ class PathWalk(ABC):
 
     @abstractmethod
     def features(self) -> Tensor:
-        """(B, N, width): of the variables asked at this step; nought elsewhere."""
+        """(B, N, width): of the variables asked at this step; anything elsewhere, and only until the next step."""
 
     @abstractmethod
     def reveal(self, cells: Tensor, step: Tensor) -> None:

@@ -187,6 +187,7 @@ class CachedWalk(PathWalk):
         self.remembered = step.new_zeros(len(step), 0)  # (B, K) from when on each remembered token is visible
         self.memories = [Memory.empty(len(step), network.n_heads, network.head_width) for _ in network.blocks]
         self.revealed = step == EVIDENCE  # (B, N) content that is not yet in memory
+        self.out = torch.zeros(*step.shape, network.width)  # one for all steps: new ones would cost more than a step
         self.found: Tensor | None = None
 
     def features(self) -> Tensor:
@@ -210,9 +211,9 @@ class CachedWalk(PathWalk):
         for k, block in enumerate(self.network.blocks):
             h = block(h, seen, self.memories[k])
         self.remembered = step[:, : self.remembered.shape[1] + n_remembered]
-        out = h.new_zeros(*self.step.shape, h.shape[-1])
         b, k = (sequence.target != NONE).nonzero(as_tuple=True)
-        return out.index_put((b, sequence.target[b, k]), self.network.norm(h[b, k]))
+        self.out[b, sequence.target[b, k]] = self.network.norm(h[b, k])
+        return self.out
 
     def _next_tokens(self) -> tuple[TokenRows, int]:
         """What is new since the last step, and how many of these tokens are remembered."""

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from anygiven.heads.conditionals import Conditionals, JointHead
 from anygiven.networks.absorbing import AbsorbingNetwork
+from anygiven.networks.hiding import EVIDENCE, NEVER
 from anygiven.networks.path import PathNetwork
 
-NEVER = 2**31 - 1  # as in the lattice, which the model does not import
 MAX_UNROLLED_ROWS = 8192  # bounds the memory of a path that is unrolled into looks
 
 
@@ -108,7 +108,7 @@ class PathModel(AnyOrderModel):
         self.head = head
 
     def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
-        step = torch.where(is_evidence, -1, NEVER)
+        step = torch.where(is_evidence, EVIDENCE, NEVER)
         asked = torch.ones(x.shape[1], dtype=torch.bool)
         if columns is not None:
             asked = torch.zeros_like(asked).index_fill(0, columns, True)

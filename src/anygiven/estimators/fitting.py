@@ -19,7 +19,7 @@ from anygiven.heads import joint_head_for
 from anygiven.lattice import Objective
 from anygiven.model import AnyOrderModel, EnsembleModel, any_order_model
 from anygiven.networks import NETWORKS
-from anygiven.training import Data, Outcome, Rows, Settings, Watch, train
+from anygiven.training import Data, Outcome, Rows, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
 from anygiven.variables.domains import Domain
 
@@ -43,7 +43,6 @@ def fit_models(
     checkpoint: str | None = None,
     fingerprint: str = "",
     verbose: bool | None = None,
-    watch: Watch | None = None,
 ) -> tuple[AnyOrderModel, list[Outcome]]:
     """Each member from its own seed, on its own hold-out; together they share the time allowed."""
     settings = recipe.settings
@@ -57,7 +56,7 @@ def fit_models(
             model = build_model(recipe.domains, recipe.architecture, mine.seed)
             learn, held = split(mine.seed)
             outcomes.append(train(model, learn, held, recipe.objective, mine, report and partial(report, k),
-                                  folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}", watch))  # fmt: skip
+                                  folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}"))  # fmt: skip
             members.append(model)
     if folder:
         remove_checkpoint(folder)

@@ -130,7 +130,7 @@ class TextDensity(Density):
             )
         self.alphabet_ = corpus.alphabet
         self.architecture_ = self._architecture(len(corpus))
-        recipe = Recipe(self.domains, self.architecture_, text_objective_of(self.workload), self._settings(len(corpus)))
+        recipe = Recipe(self.domains, self.architecture_, text_objective_of(self.workload), self._settings())
         learn, held = _split(corpus, self.length)
         fingerprint = ""
         if self.checkpoint:
@@ -158,7 +158,7 @@ class TextDensity(Density):
         given = {name: getattr(self, name) for name in ("width", "depth", "dropout") if getattr(self, name) is not None}
         return replace(chosen, **given)
 
-    def _settings(self, n_characters: int) -> Settings:
+    def _settings(self) -> Settings:
         return Settings(
             max_steps=self.max_steps or 200_000,
             max_minutes=self.max_minutes,

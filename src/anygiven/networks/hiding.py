@@ -13,6 +13,7 @@ def hide(cells: Tensor, is_evidence: Tensor) -> Tensor:
     return cells.masked_fill(~is_evidence.unsqueeze(-1), 0.0)
 
 
+EVIDENCE, NEVER = -1, 2**31 - 1  # steps, as in the lattice, which networks do not import
 NOTHING = 2**31 - 2  # the step of a token without content: later than anything a token may see
 
 

@@ -16,13 +16,12 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from anygiven.networks.attention import Attended, AttentionBlock, Memory, Rotary
-from anygiven.networks.hiding import NOTHING, visible
+from anygiven.networks.hiding import EVIDENCE, NEVER, NOTHING, visible
 from anygiven.networks.neighbours import neighbours_for
 from anygiven.networks.path import PathNetwork, PathWalk
 from anygiven.networks.tokens import tokens_for
 from anygiven.variables.domains import Domain
 
-EVIDENCE, NEVER = -1, 2**31 - 1  # as in the lattice, which networks do not import
 NONE = -1  # no variable
 BLIND = -2  # the horizon of padding
 MAX_ATTENTION = 2**24  # rows × tokens² of one pass, so that memory is bounded

@@ -43,13 +43,15 @@ def fit(
 ) -> tuple[AnyOrderModel, Outcome]:
     """Train one method for the time that the run allows; a smoke run takes tiny batches.
 
+    The time is that of one core's work, so that all methods have the same whatever else the machine does.
     `adjust(model)` may take parts out of a fresh model; `more` overrides settings.
     """
+    torch.set_num_threads(1)
     s = run.settings
     smoke = run.steps is not None
     chosen = {
         "max_steps": run.steps or 10_000_000, "max_minutes": run.minutes or s["minutes"], "seed": run.seed,
-        "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"], "clip": s["clip"],
+        "processor_time": True, "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"], "clip": s["clip"],
         "weight_decay": s["weight_decay"], "muon": s["muon"], "ema": 0.998, "validation_rows": 0, "patience": 1000,
         "evaluations": s.get("evaluations", 10), **more,
     }  # fmt: skip

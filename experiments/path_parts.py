@@ -1,15 +1,22 @@
-"""What each part of the path Transformer pays on text: the same time of training with one part taken out.
+"""What each part of the path Transformer and of its training pays on text: the same time with one thing changed.
 
 Joint, marginal and conditional (half of the characters hidden, per hidden character) bits on validation chunks.
 """
 
 from __future__ import annotations
 
-from torch import nn
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
 
 from _novels import LAPTOP, PAPER, bits, corpus, fit, held_chunks, joint_and_marginal
-from anygiven.estimators.workload import text_objective_of
-from anygiven.lattice import BernoulliEvidence
+from anygiven.estimators.workload import TEXT_SHARES, text_objective_of
+from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path
+
+EVERYTHING = text_objective_of("any")
 
 
 def without_neighbours(model) -> None:
@@ -29,15 +36,79 @@ def with_gelu(model) -> None:
         block.feed[1] = nn.GELU(approximate="tanh")
 
 
-METHODS = {  # what is taken out of a fresh model, and which settings differ
-    "all parts": (None, {}),
-    "without n-grams": (without_neighbours, {}),
-    "without rotary places": (without_places, {}),
-    "two kinds of tokens": (unfused, {}),
-    "GELU": (with_gelu, {}),
-    "AdamW": (None, {"muon": False}),
-    "half the learning rate": (None, {"learning_rate": 0.5 * LAPTOP["learning_rate"]}),
-    "twice the batch": (None, {"batch_size": 2 * LAPTOP["batch_size"]}),
+def shared(weights: tuple[float, ...]) -> Objective:
+    """The same kinds of questions in other shares."""
+    assert isinstance(EVERYTHING, Blend)
+    assert len(weights) == len(TEXT_SHARES)
+    return Blend(EVERYTHING.parts, weights)
+
+
+@dataclass(frozen=True)
+class CardinalityWeighted(Objective):
+    """MAC's cardinality reweighting on whole paths: an edge counts in proportion to 1 + all that is known there."""
+
+    inner: Objective
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        path, weights = self.inner.draw(is_present, generator)
+        known = 1 + path.is_evidence.sum(1, keepdim=True) + path.step.clamp(min=0) * path.is_query
+        return path, weights * known * (weights.sum() / (weights * known).sum())
+
+
+@dataclass(frozen=True)
+class SharedPaths(Objective):
+    """Only a few different paths in a batch, so that rows of one path need no padding."""
+
+    inner: Objective
+    n: int = 8
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        n = min(self.n, len(is_present))
+        path, weights = self.inner.draw(is_present[:n], generator)  # all characters are present
+        which = torch.arange(len(is_present)) % n
+        return path.rows(which), weights[which]
+
+
+@dataclass
+class LengthCurriculum(Objective):
+    """Short windows first: the rest of the chunk is not asked, and costs nothing."""
+
+    inner: Objective
+    n_steps: int = 150  # until the whole chunk is asked
+    shortest: int = 16
+    drawn: int = field(default=0, init=False)
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        length = is_present.shape[1]
+        share = min(1.0, self.drawn / self.n_steps)
+        size = min(length, round(self.shortest + share * (length - self.shortest)))
+        start = torch.randint(length - size + 1, (len(is_present), 1), generator=generator)
+        place = torch.arange(length)
+        self.drawn += 1
+        return self.inner.draw(is_present & (place >= start) & (place < start + size), generator)
+
+
+@dataclass(frozen=True)
+class Variant:
+    adjust: Callable[[Any], None] | None = None  # what is taken out of a fresh model
+    objective: Objective = EVERYTHING
+    settings: dict[str, Any] = field(default_factory=dict)  # what differs
+
+
+METHODS = {
+    "as it is": Variant(),
+    "without n-grams": Variant(without_neighbours),
+    "without rotary places": Variant(without_places),
+    "two kinds of tokens": Variant(unfused),
+    "GELU": Variant(with_gelu),
+    "AdamW": Variant(settings={"muon": False}),
+    "half the learning rate": Variant(settings={"learning_rate": 0.5 * LAPTOP["learning_rate"]}),
+    "half the batch": Variant(settings={"batch_size": LAPTOP["batch_size"] // 2}),
+    "no joint paths": Variant(objective=shared((0.0, 0.2, 0.6, 0.2))),
+    "all kinds alike": Variant(objective=shared((0.25, 0.25, 0.25, 0.25))),
+    "cardinality weights": Variant(objective=CardinalityWeighted(EVERYTHING)),
+    "eight paths a batch": Variant(objective=SharedPaths(EVERYTHING)),
+    "length curriculum": Variant(objective=LengthCurriculum(EVERYTHING)),
 }
 KINDS = ("joint", "marginal", "conditional")
 SCALES = {
@@ -47,13 +118,14 @@ SCALES = {
 
 
 def measure(run) -> dict:
-    parts = {name: run.part(name, lambda m=method: one(run, *m)) for name, method in METHODS.items()}
+    parts = {name: run.part(name, lambda m=method: one(run, m)) for name, method in METHODS.items()}
     return {"data": f"novels, {len(corpus('train')):,} training characters", "parts": parts}
 
 
-def one(run, adjust, more: dict) -> dict:
+def one(run, variant: Variant) -> dict:
     smoke, length = run.steps is not None, run.settings["length"]
-    model, outcome = fit(run, "path", text_objective_of("any"), length, adjust=adjust, **({} if smoke else more))
+    more = {} if smoke else variant.settings
+    model, outcome = fit(run, "path", variant.objective, length, adjust=variant.adjust, **more)
     held = held_chunks(length, 2 if smoke else run.settings["chunks"], "valid")
     conditional = bits(model, held, BernoulliEvidence(0.5), smoke, per_query=True)
     return {**joint_and_marginal(model, held, smoke), "conditional": conditional, "steps": outcome.steps,
@@ -72,7 +144,7 @@ def draw(results: dict):
     import matplotlib.pyplot as plt
 
     names = list(results["parts"])
-    figure, axes = plt.subplots(1, len(KINDS), figsize=(11, 3.2), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, len(KINDS), figsize=(11, 4.2), layout="constrained", sharey=True)
     for axis, kind in zip(axes, KINDS, strict=True):
         scores = [results["parts"][name][kind] for name in names]
         axis.barh(names, [s["bits"] for s in scores], xerr=[s["standard_error"] for s in scores])

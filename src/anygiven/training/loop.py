@@ -94,6 +94,7 @@ class _Run:
     def __init__(self, model, data, valid, objective, settings: Settings, checkpoint, fingerprint, watch):
         self.model, self.data, self.objective, self.settings = model, data, objective, settings
         self.checkpoint, self.fingerprint, self.watch, self.watched = checkpoint, fingerprint, watch, 0.0
+        self.clock = time.process_time if settings.processor_time else time.monotonic
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.optimizers = optimizers_for(model, settings)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -105,16 +106,16 @@ class _Run:
 
     def go(self, report: Callable[[Progress], None] | None) -> Outcome:
         self._resume()
-        started, saved = time.monotonic() - self.spent, time.monotonic()
+        started, saved = self.clock() - self.spent, time.monotonic()
         if self.step == 0:
             self._evaluate(0.0)
-            self.spent = time.monotonic() - started - self.watched
-        timed_from, timed_step = time.monotonic(), self.step
+            self.spent = self.clock() - started - self.watched
+        timed_from, timed_step = self.clock(), self.step
         while self.step < self.settings.max_steps and not self.outcome.stopped:
             self._train_step()
-            self.spent = time.monotonic() - started - self.watched
+            self.spent = self.clock() - started - self.watched
             if self.step == timed_step + TIMED_STEPS:
-                self._fit_schedule((time.monotonic() - timed_from) / TIMED_STEPS)
+                self._fit_schedule((self.clock() - timed_from) / TIMED_STEPS)
             if self.step % self._evaluate_every() == 0 or self.step == self.settings.max_steps:
                 self._evaluate(self.spent)
                 self._fit_schedule((self.spent - self.evaluating) / self.step)  # the machine may have become slower
@@ -164,9 +165,9 @@ class _Run:
         return max(1, self.settings.max_steps // self._evaluations())
 
     def _evaluate(self, seconds: float) -> None:
-        started, watched = time.monotonic(), self.watched
+        started, watched = self.clock(), self.watched
         nats = self._validation_nats()
-        self.evaluation_seconds = time.monotonic() - started - (self.watched - watched)
+        self.evaluation_seconds = self.clock() - started - (self.watched - watched)
         self.evaluating += self.evaluation_seconds
         self.outcome.curve.append((self.step, round(seconds, 2), nats))
         if nats < self.outcome.best_nats:
@@ -188,9 +189,9 @@ class _Run:
             total -= float((weights * self.model.log_prob(x, path)).sum())
             count += len(x)
         if self.watch:
-            started = time.monotonic()
+            started = self.clock()
             self.watch(self.model, self.step, self.spent)
-            self.watched += time.monotonic() - started
+            self.watched += self.clock() - started
         self._load(current)
         return total / max(count, 1)
 

@@ -21,6 +21,7 @@ class Settings:
     validation_rows: int = 2000  # where there are fewer, each is asked several questions, to judge finely
     patience: int = 10  # evaluations without a better figure before stopping
     max_minutes: float | None = None
+    processor_time: bool = False  # minutes of one processor core instead of the wall clock: fair on a busy machine
     checkpoint_seconds: float = 20.0
     seed: int = 0
 

@@ -51,7 +51,8 @@ def fit(
     smoke = run.steps is not None
     chosen = {
         "max_steps": run.steps or 10_000_000, "max_minutes": run.minutes or s["minutes"], "seed": run.seed,
-        "processor_time": True, "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"], "clip": s["clip"],
+        "processor_time": True, "clip": s["clip"],
+        "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"],
         "weight_decay": s["weight_decay"], "muon": s["muon"], "ema": 0.998, "validation_rows": 0, "patience": 1000,
         "evaluations": s.get("evaluations", 10), **more,
     }  # fmt: skip

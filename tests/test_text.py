@@ -90,6 +90,36 @@ def test_save_and_load_answer_alike(density, tmp_path):
     assert loaded.fill("the c_t", n=4) == density.fill("the c_t", n=4)
 
 
+@pytest.fixture(scope="module")
+def bytes_density():
+    text = "größe und güte. süße äpfel für jörg. " * 60
+    return ag.TextDensity(length=24, alphabet="bytes", max_steps=250, batch_size=32, width=32, depth=2, verbose=False,
+                          max_minutes=None).fit(text)  # fmt: skip
+
+
+def test_bytes_are_asked_as_they_were_learnt(bytes_density):
+    """With alphabet="bytes" a question is read as UTF-8, as the text was; one blank is one byte."""
+    assert bytes_density.log_prob("größe und")[0] > bytes_density.log_prob("grünz und")[0] + 1
+    assert bytes_density.bits_per_character("größe und güte. süße äpfel") < 2
+    assert "größe und" in bytes_density.fill("gr__ße und", n=9, temperature=0.5)  # ö has two bytes
+    assert bytes_density.sample(1, start="süße ä")[0].startswith("süße ä")
+    with pytest.raises(QuestionError, match="length is 24"):
+        bytes_density.log_prob("ä" * 13)
+    assert bytes_density.log_prob("日本").shape == (1,)  # unlikely, and still bytes
+    assert all(isinstance(text, str) for text in bytes_density.sample(5, temperature=5.0))  # broken UTF-8 is shown
+
+
+def test_a_blank_sign_in_the_text_is_scored():
+    """Only questions have blanks: an underscore of the text itself is a character like any other."""
+    code = "a_b = c_d\n" * 200
+    density = ag.TextDensity(length=10, max_steps=60, batch_size=32, width=16, depth=1, verbose=False).fit(code)
+    scores = density.score_chunks(code[:100])
+    asked = density.log_prob([code[:10]], blank="?")
+    assert scores.log_prob[0] == pytest.approx(asked[0], abs=1e-4)
+    assert scores.bits_per_character == pytest.approx(density.bits_per_character(code[:100]))
+    assert density.fill("a?b", blank="?")[0][2] == "b"
+
+
 def test_it_clones():
     assert clone(ag.TextDensity(length=9)).length == 9
 
@@ -133,8 +163,8 @@ def test_alphabets():
     assert read_corpus("cab").alphabet.characters == "abc"
     assert read_corpus("cab", "text8").alphabet.characters == TEXT8
     assert len(read_corpus("größe", "bytes").alphabet.characters) == 256
-    alphabet = Alphabet.of("xyz")
-    assert alphabet.text(alphabet.symbols("zxy")) == "zxy"
+    for alphabet, text in ((Alphabet.of("xyz"), "zxy"), (read_corpus("ab", "bytes").alphabet, "größe")):
+        assert alphabet.text(alphabet.symbols(text)) == text
 
 
 @pytest.mark.parametrize(

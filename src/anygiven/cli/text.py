@@ -36,19 +36,18 @@ def fit_text(text: Path, out: Path, minutes: float, length: int, alphabet: str |
 
 def ask_text(density: TextDensity, text: str, as_json: bool) -> None:
     """The distribution of each blank given all that is there, and three ways to fill them all."""
-    blanks = [place for place, character in enumerate(text) if character == "_"]
+    blanks = density.blanks(text)
     if not blanks:
         raise QuestionError("The text has no blank; write _ where a character is asked.")
-    if len(text) > density.length:
-        raise QuestionError(f"The text has {len(text)} characters and the model's length is {density.length}; cut it.")
     answers = {place: density.conditional(place, text).top(5) for place in blanks[:MAX_SHOWN]}
     filled = density.fill(text, 3)
     if as_json:
         top = {place: dict(pairs) for place, pairs in answers.items()}
         print(json.dumps({"text": text, "characters": top, "filled": filled}, ensure_ascii=False))
         return
-    for place, pairs in answers.items():
-        print(f"place {place}: {text[:place]}[_]{text[place + 1 :]}")
+    shown = [k for k, character in enumerate(text) if character == "_"]
+    for at, (place, pairs) in zip(shown, answers.items(), strict=False):
+        print(f"place {place}: {text[:at]}[_]{text[at + 1 :]}")
         for character, p in pairs:
             print(f"  {character!r:<5} {p:6.1%} {'█' * round(BAR * p)}")
     if len(blanks) > MAX_SHOWN:
@@ -72,16 +71,14 @@ def sample_text(density: TextDensity, n: int, given: str, out: Path | None, step
 
 def score_text(density: TextDensity, text: Path, out: Path | None, as_json: bool) -> None:
     """Bits per character of a file, chunk by chunk."""
-    chunks = density.chunks(text)
-    log_p = density.log_prob(chunks)
+    scores = density.score_chunks(text)
     if out is not None:
-        lines = "".join(f"{value}\n" for value in log_p)
+        lines = "".join(f"{value}\n" for value in scores.log_prob)
         write_whole(out, lambda path: path.write_text("log_prob\n" + lines, encoding="utf-8"))
-    bits = TextDensity._bits(log_p.sum(), chunks)
-    characters = sum(map(len, chunks))
+    bits, characters, chunks = scores.bits_per_character, int(scores.characters.sum()), len(scores.characters)
     if as_json:
-        print(json.dumps({"bits_per_character": bits, "characters": characters, "chunks": len(chunks)}))
+        print(json.dumps({"bits_per_character": bits, "characters": characters, "chunks": chunks}))
     else:
-        print(f"{bits:.4f} bits per character over {characters:,} characters in {len(chunks):,} chunks.")
+        print(f"{bits:.4f} bits per character over {characters:,} characters in {chunks:,} chunks.")
         if out is not None:
             print(f"Log probabilities of the chunks written to {out}.")

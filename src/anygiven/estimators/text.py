@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from anygiven.variables.tables import Storage
 from anygiven.variables.text import Alphabet, Corpus, cells_of, read_corpus
 
 BLANK = "_"
+SCORED = 4096  # chunks scored at a time
 MUTUAL_NATS = 0.1  # what characters revealed together may know of each other, with steps="auto"
 N_VALID = 200  # chunks that the validation questions are about
 
@@ -35,10 +36,15 @@ N_VALID = 200  # chunks that the validation questions are about
 class Chunks:
     """Pieces of `length` characters at every place of a corpus, made when they are asked for."""
 
+    stride = 1
+
     def __init__(self, corpus: Corpus, length: int):
         self.corpus, self.length = corpus, length
-        sizes = corpus.ends - corpus.starts
-        self.places = np.maximum(sizes - length + 1, 1).cumsum()  # running number of places to start at
+        self.places = self._count(corpus.ends - corpus.starts).cumsum()  # running number of places to start at
+
+    def _count(self, sizes: np.ndarray) -> np.ndarray:
+        """How many chunks documents of these sizes have."""
+        return np.maximum(sizes - self.length + 1, 1)
 
     def __len__(self) -> int:
         return int(self.places[-1])
@@ -47,11 +53,35 @@ class Chunks:
         """A document shorter than `length` has gaps at its end."""
         wanted = index.numpy()
         document = np.searchsorted(self.places, wanted, side="right")
-        start = self.corpus.starts[document] + wanted - np.concatenate([[0], self.places])[document]
+        number = wanted - np.concatenate([[0], self.places])[document]
+        start = self.corpus.starts[document] + self.stride * number
         at = start[:, None] + np.arange(self.length)  # (B, length)
         is_present = at < self.corpus.ends[document][:, None]
         symbols = self.corpus.symbols[np.where(is_present, at, 0)]
         return Data(torch.from_numpy(cells_of(symbols)), torch.from_numpy(is_present))
+
+
+class Tiles(Chunks):
+    """Pieces that follow each other, the last of a document perhaps shorter."""
+
+    def __init__(self, corpus: Corpus, length: int):
+        self.stride = length
+        super().__init__(corpus, length)
+
+    def _count(self, sizes: np.ndarray) -> np.ndarray:
+        return -(-sizes // self.length)
+
+
+@dataclass(frozen=True)
+class ChunkScores:
+    """What each chunk of a text costs."""
+
+    log_prob: np.ndarray  # (n,) nats
+    characters: np.ndarray  # (n,) how many it has
+
+    @property
+    def bits_per_character(self) -> float:
+        return float(-self.log_prob.sum() / math.log(2) / self.characters.sum())
 
 
 class TextDensity(Density):
@@ -62,7 +92,8 @@ class TextDensity(Density):
     length : int
         How many characters are modelled at a time.
     alphabet : str, optional
-        "text8" (a–z and space), "bytes", or the characters themselves; by default those that occur.
+        "text8" (a–z and space), "bytes" (of UTF-8; lengths and places then count bytes), or the characters
+        themselves; by default those that occur.
     workload : str or Objective
         Which questions will be asked: "any" (default: scoring and filling alike), "joint", "marginals" or
         "conditionals".
@@ -145,9 +176,7 @@ class TextDensity(Density):
             "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
         }  # fmt: skip
         self.report_["losses"] = losses_by_evidence(self.model_, held)
-        chunks = [self.alphabet_.text(row) for row in held.x[:, :, SYMBOL].numpy()[held.is_present.all(1).numpy()]]
-        if chunks:
-            self.report_["held_out_bits_per_character"] = self._bits(self.log_prob(chunks).sum(), chunks)
+        self.report_["held_out_bits_per_character"] = self._score(held).bits_per_character
         return self
 
     def _architecture(self, n_characters: int) -> Architecture:
@@ -174,7 +203,7 @@ class TextDensity(Density):
 
     # ------------------------------------------------------------------ how likely
 
-    def log_prob(self, X, *, evidence=None, order: Protocol | None = None) -> np.ndarray:
+    def log_prob(self, X, *, evidence=None, order: Protocol | None = None, blank: str = BLANK) -> np.ndarray:
         """Log probability in nats of each string, from left to right.
 
         A string may be shorter than `length`: what follows it is left open. With evidence (one string for all or
@@ -182,11 +211,11 @@ class TextDensity(Density):
         in the string is not asked.
         """
         self._check_fitted()
-        x, is_query = self._encode(_as_list(X))
+        x, is_query = self._encode(_as_list(X), blank)
         is_evidence = torch.zeros_like(is_query)
         if evidence is not None:
             known = _as_list(evidence)
-            x_known, is_evidence = self._encode(known * len(x) if len(known) == 1 else known)
+            x_known, is_evidence = self._encode(known * len(x) if len(known) == 1 else known, blank)
             if len(x_known) != len(x):
                 raise QuestionError(f"There are {len(x)} strings and {len(x_known)} of evidence; they must match.")
             x = torch.where(is_evidence.unsqueeze(-1), x_known, x)
@@ -194,48 +223,67 @@ class TextDensity(Density):
         with share_bar("scoring", self.verbose if len(x) > 2000 else False) as report:
             return log_prob(self.model_, x, question, [order or Canonical()], report=report).numpy()
 
+    def score_chunks(self, X) -> ChunkScores:
+        """A text (a string, a file or a list of strings) in pieces of `length` that know nothing of each other.
+
+        The rest of a document, shorter than `length`, is scored too.
+        """
+        self._check_fitted()
+        tiles = Tiles(read_corpus(X, self.alphabet_.characters), self.length)
+        found = []
+        with share_bar("scoring", self.verbose if len(tiles) > 2000 else False) as report:
+            for rows in torch.arange(len(tiles)).split(SCORED):
+                found.append(self._score(tiles.rows(rows)))
+                if report:
+                    report((int(rows[-1]) + 1) / len(tiles))
+        log_probs, characters = zip(*((one.log_prob, one.characters) for one in found), strict=True)
+        return ChunkScores(np.concatenate(log_probs), np.concatenate(characters))
+
+    def _score(self, data: Data) -> ChunkScores:
+        question = Question(data.is_present, torch.zeros_like(data.is_present))
+        return ChunkScores(log_prob(self.model_, data.x, question).numpy(), data.is_present.sum(1).numpy())
+
     def bits_per_character(self, X) -> float:
         """Of a text of any length, cut into chunks of `length` that know nothing of each other."""
-        self._check_fitted()
-        chunks = self.chunks(X)
-        return self._bits(self.log_prob(chunks).sum(), chunks)
-
-    def chunks(self, X) -> list[str]:
-        """A text (a string, a file or a list of strings) in pieces of `length`; a shorter rest is kept."""
-        corpus = read_corpus(X, self.alphabet_.characters)
-        cuts = [
-            (k, min(k + self.length, end))
-            for start, end in zip(corpus.starts, corpus.ends, strict=True)
-            for k in range(int(start), int(end), self.length)
-        ]
-        return [self.alphabet_.text(corpus.symbols[a:b]) for a, b in cuts]
-
-    @staticmethod
-    def _bits(nats: float, chunks: Sequence[str]) -> float:
-        return float(-nats / math.log(2) / sum(map(len, chunks)))
+        return self.score_chunks(X).bits_per_character
 
     def score(self, X, y=None) -> float:
         """Mean log probability per character, in nats: higher is better."""
         return -self.bits_per_character(X) * math.log(2)
+
+    def _read(self, text: str, blank: str) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) symbols of a question and (n,) where they are given; a blank is one symbol."""
+        if len(blank) != 1:
+            raise QuestionError(f"The blank sign is {blank!r}; it must be one character.")
+        nothing = np.zeros(1, dtype=np.int64)
+        pieces = [self.alphabet_.symbols(piece) for piece in text.split(blank)]
+        symbols = np.concatenate([part for piece in pieces for part in (piece, nothing)][:-1])
+        ends = np.cumsum([len(piece) + 1 for piece in pieces])[:-1]
+        is_given = np.ones(len(symbols), dtype=bool)
+        is_given[ends - 1] = False
+        return symbols, is_given
+
+    def blanks(self, text: str, blank: str = BLANK) -> list[int]:
+        """The places (counted from 0) that are blank, as `conditional` takes them."""
+        return np.flatnonzero(~self._read(text, blank)[1]).tolist()
 
     def _encode(self, texts: Sequence[str], blank: str = BLANK) -> tuple[Tensor, Tensor]:
         """Cells (n, length, 4) and where a character is given: blanks and the open end are not."""
         symbols = np.zeros((len(texts), self.length), dtype=np.int64)
         is_given = np.zeros(symbols.shape, dtype=bool)
         for row, text in enumerate(texts):
-            if len(text) > self.length:
+            read, given = self._read(text, blank)
+            if len(read) > self.length:
                 raise QuestionError(
-                    f"The string {text[:20]!r}… has {len(text)} characters and the model's length is {self.length}; "
+                    f"The string {text[:20]!r}… has {len(read)} {self._units} and the model's length is {self.length}; "
                     "cut it, or use bits_per_character or fill, which take longer texts."
                 )
-            given = self._given(text, blank)
-            is_given[row, : len(text)] = given
-            kept = "".join(c for c, g in zip(text, given, strict=True) if g)
-            symbols[row, : len(text)][given] = self.alphabet_.symbols(kept)
+            symbols[row, : len(read)], is_given[row, : len(read)] = read, given
         return torch.from_numpy(cells_of(symbols)), torch.from_numpy(is_given)
 
-    def _given(self, text: str, blank: str) -> np.ndarray:
-        return np.array([c != blank for c in text], dtype=bool)
+    @property
+    def _units(self) -> str:
+        return "bytes" if self.alphabet_.is_bytes else "characters"
 
     # ------------------------------------------------------------------ one character
 
@@ -244,9 +292,10 @@ class TextDensity(Density):
         self._check_fitted()
         if not 0 <= place < self.length:
             raise QuestionError(f"There is no place {place}; places are 0 to {self.length - 1}.")
-        if place < len(evidence) and evidence[place] != blank:
-            raise QuestionError(f"Place {place} is {evidence[place]!r} in the evidence; put {blank!r} there to ask it.")
         x, is_evidence = self._encode([evidence], blank)
+        if is_evidence[0, place]:
+            held = self.alphabet_.domain.values[int(x[0, place, SYMBOL])]
+            raise QuestionError(f"Place {place} is {held!r} in the evidence; put {blank!r} there to ask it.")
         with torch.no_grad():
             look = self.model_.look(x, is_evidence, torch.tensor([place]))
         variable = Variable(f"character {place}", self.alphabet_.domain, Storage("string", "str"))
@@ -257,10 +306,14 @@ class TextDensity(Density):
     def sample(self, n: int = 1, *, start: str = "", steps: int | str | None = None, temperature: float = 1.0,
                random_state=None) -> list[str]:  # fmt: skip
         """New pieces of text, all beginning with `start`."""
-        if len(start) > self.length:
-            raise QuestionError(f"The start has {len(start)} characters and the model's length is {self.length}.")
-        return self.fill(start + "\0" * (self.length - len(start)), n, steps=steps, temperature=temperature,
-                         blank="\0", random_state=random_state)  # fmt: skip
+        self._check_fitted()
+        given = self.alphabet_.symbols(start)
+        if len(given) > self.length:
+            raise QuestionError(
+                f"The start has {len(given)} {self._units} and the model's length is {self.length}; shorten it."
+            )
+        symbols = np.concatenate([given, np.zeros(self.length - len(given), dtype=np.int64)])
+        return self._fill(symbols, np.arange(self.length) < len(given), n, steps, temperature, random_state)
 
     def fill(self, text: str, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
              blank: str = BLANK, random_state=None) -> list[str]:  # fmt: skip
@@ -273,6 +326,10 @@ class TextDensity(Density):
         self._check_fitted()
         if not isinstance(text, str) or not text:
             raise QuestionError("There is nothing to fill: give a string with blanks.")
+        return self._fill(*self._read(text, blank), n, steps, temperature, random_state)
+
+    def _fill(self, symbols: np.ndarray, is_given: np.ndarray, n: int, steps, temperature: float,
+              random_state) -> list[str]:  # fmt: skip
         if n < 1:
             raise QuestionError("Ask for at least one text.")
         if not temperature > 0:
@@ -280,31 +337,32 @@ class TextDensity(Density):
         if not (steps in (None, "auto") or (isinstance(steps, int) and steps >= 1)):
             raise QuestionError(f"steps is {steps!r}; it must be a whole number of at least 1, or 'auto'.")
         generator = torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
-        texts = [text] * n
-        for begin in self._windows(len(text)):
-            pieces = [t[begin : begin + self.length] for t in texts]
-            if blank in pieces[0]:
-                filled = self._fill_window(pieces, steps, temperature, blank, generator)
-                texts = [t[:begin] + f + t[begin + self.length :] for t, f in zip(texts, filled, strict=True)]
-        return texts
+        drawn, is_known = symbols[None].repeat(n, axis=0), is_given.copy()  # (n, L), (L,)
+        for begin in self._windows(len(symbols)):
+            window = slice(begin, begin + self.length)
+            if not is_known[window].all():
+                drawn[:, window] = self._fill_window(drawn[:, window], is_known[window], steps, temperature, generator)
+                is_known[window] = True
+        return [self.alphabet_.text(row) for row in drawn]
 
     def _windows(self, n: int) -> list[int]:
         half = max(1, self.length // 2)
         return list(range(0, max(1, n - self.length + half), half))
 
-    def _fill_window(self, pieces: list[str], steps, temperature: float, blank: str, generator) -> list[str]:
-        x, is_evidence = self._encode(pieces, blank)
-        is_query = ~is_evidence
-        is_query[:, len(pieces[0]) :] = False
+    def _fill_window(self, symbols: np.ndarray, is_known: np.ndarray, steps, temperature: float, generator):
+        """(n, L) symbols with what is not known drawn; L is at most `length`."""
+        n, size = symbols.shape
+        x = torch.from_numpy(cells_of(np.pad(symbols, ((0, 0), (0, self.length - size)))))
+        is_evidence = torch.zeros(n, self.length, dtype=torch.bool)
+        is_evidence[:, :size] = torch.from_numpy(is_known)
+        is_query = ~is_evidence & (torch.arange(self.length) < size)
         path, choose = Path.look(is_evidence, is_query), nearly_independent(MUTUAL_NATS)
         if steps != "auto":
-            n_known, n_asked = int(is_evidence[0].sum()), int(is_query[0].sum())
-            protocol, choose = self._drawing_protocol(steps, n_known, n_asked), None
+            protocol, choose = self._drawing_protocol(steps, int(is_evidence[0].sum()), int(is_query[0].sum())), None
             path = protocol.path(Question(is_query, is_evidence), generator)
-        with share_bar("drawing", self.verbose if len(pieces) * self.length > 5000 else False) as report:
+        with share_bar("drawing", self.verbose if n * self.length > 5000 else False) as report:
             drawn = draw(self.model_, x, path, generator, temperature, report, choose)
-        symbols = drawn[:, : len(pieces[0]), SYMBOL].numpy()
-        return [self.alphabet_.text(row) for row in symbols]
+        return drawn[:, :size, SYMBOL].numpy()
 
     def _drawing_protocol(self, steps: int | str | None, n_known: int, n_asked: int) -> Protocol:
         """From left to right, or in random order in the groups that lose least (ARDM's dynamic programme)."""

@@ -18,6 +18,7 @@ from anygiven.errors import TextError
 from anygiven.variables.domains import CELL, SYMBOL, Categorical
 
 TEXT8 = "abcdefghijklmnopqrstuvwxyz "
+BYTES = "".join(map(chr, range(256)))  # one character a byte
 BLOCK = 1 << 24  # characters read at a time
 MAX_IN_MEMORY = 1 << 28  # symbols; beyond, they are mapped from a file
 MAX_ALPHABET = 4096
@@ -25,7 +26,7 @@ MAX_ALPHABET = 4096
 
 @dataclass(frozen=True)
 class Alphabet:
-    """The characters of a text and how often each occurs."""
+    """The characters of a text and how often each occurs; for bytes, a character of a text may have several."""
 
     domain: Categorical
 
@@ -45,8 +46,16 @@ class Alphabet:
         places[points] = np.arange(len(points))
         return places
 
+    @property
+    def is_bytes(self) -> bool:
+        return self.characters == BYTES
+
     def symbols(self, text: str) -> np.ndarray:
-        """(n,) places of the characters in the alphabet; a character outside is an error that names it."""
+        """(n,) places of a text's characters in the alphabet; one outside is an error that names it."""
+        return self.places(as_bytes(text) if self.is_bytes else text)
+
+    def places(self, text: str) -> np.ndarray:
+        """(n,) places of characters in the alphabet, as they are."""
         symbols = self._places[np.minimum(code_points(text), len(self._places) - 1)]
         unknown = symbols == len(self.characters)
         if unknown.any():
@@ -58,7 +67,14 @@ class Alphabet:
         return symbols
 
     def text(self, symbols: np.ndarray) -> str:
-        return "".join(np.array(self.domain.values, dtype=object)[np.asarray(symbols, dtype=int)])
+        """The text of symbols; bytes that are not UTF-8 are shown as �."""
+        characters = "".join(np.array(self.domain.values, dtype=object)[np.asarray(symbols, dtype=int)])
+        return characters.encode("latin-1").decode("utf-8", "replace") if self.is_bytes else characters
+
+
+def as_bytes(text: str) -> str:
+    """One character a byte of the UTF-8 text."""
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def code_points(text: str) -> np.ndarray:
@@ -101,7 +117,7 @@ def read_corpus(source, alphabet: str | None = None, report: Callable[[float], N
 
     `alphabet`: None (found in the text), "text8", "bytes", or the characters themselves.
     """
-    text = _Source(source, alphabet == "bytes")
+    text = _Source(source, alphabet in ("bytes", BYTES))
     counts, ends = text.survey()
     if report:
         report(0.5)
@@ -113,7 +129,7 @@ def read_corpus(source, alphabet: str | None = None, report: Callable[[float], N
     symbols = np.empty(n, dtype=kind) if n <= MAX_IN_MEMORY else _on_disk(n, kind)
     at = 0
     for block in text.blocks():
-        symbols[at : at + len(block)] = found.symbols(block)
+        symbols[at : at + len(block)] = found.places(block)
         at += len(block)
         if report:
             report(0.5 + 0.5 * at / n)
@@ -124,7 +140,7 @@ def _alphabet(wanted: str | None, counts: Counter) -> Alphabet:
     if wanted in (None, "bytes"):
         if len(counts) > MAX_ALPHABET:
             raise TextError(f"The text has {len(counts)} different characters, more than {MAX_ALPHABET}; use 'bytes'.")
-        characters = "".join(sorted(counts)) if wanted is None else "".join(map(chr, range(256)))
+        characters = "".join(sorted(counts)) if wanted is None else BYTES
     else:
         characters = "".join(dict.fromkeys(TEXT8 if wanted == "text8" else wanted))
     return Alphabet.of(characters, counts)
@@ -170,7 +186,7 @@ class _Source:
 
     def _decoded(self, text: str) -> str:
         """For bytes, one character a byte."""
-        return text.encode("utf-8").decode("latin-1") if self.as_bytes else text
+        return as_bytes(text) if self.as_bytes else text
 
     def _file_blocks(self, path: Path) -> Iterator[str]:
         opened = gzip.open if path.suffix == ".gz" else open

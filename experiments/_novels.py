@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 import torch
+from safetensors.torch import load_file, save_file
 
+from anygiven.cli.reproduce import write_json
 from anygiven.datasets.novels import novels
 from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
 from anygiven.estimators.text import Chunks
+from anygiven.estimators.workload import text_objective_of
 from anygiven.lattice import Budget, Canonical, CardMask, Joint, Objective, Question, Workload
 from anygiven.model import AnyOrderModel
 from anygiven.training import Data, Outcome, Settings, train
@@ -20,9 +25,10 @@ from anygiven.variables.domains import Alike
 from anygiven.variables.text import Corpus, read_corpus
 
 PAPER = {"width": 768, "depth": 12, "heads": 12, "batch_size": 512, "learning_rate": 5e-4, "weight_decay": 1e-3,
-         "clip": 0.25, "muon": False, "minutes": 60 * 24 * 14}  # fmt: skip
+         "clip": 0.25, "muon": False, "minutes": 60 * 24 * 14, "batch_sizes": {"64": 512, "250": 512}}  # fmt: skip
 LAPTOP = {"width": 128, "depth": 4, "heads": 4, "batch_size": 64, "learning_rate": 6e-3, "weight_decay": 0.02,
           "clip": 1.0, "muon": True}  # fmt: skip
+HOUR = {**LAPTOP, "width": 160, "heads": 5, "batch_sizes": {"64": 64, "250": 24}, "minutes": 58.0, "evaluations": 12}
 CHUNK = 50  # texts scored at a time
 
 
@@ -38,6 +44,16 @@ def held_chunks(length: int, n: int, part: str = "test") -> Data:
     return chunks.rows(places)
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def fit(
     run, network: str, objective: Objective, length: int, watch=None, part: str = "train", adjust=None, **more
 ) -> tuple[AnyOrderModel, Outcome]:
@@ -46,13 +62,21 @@ def fit(
     The time is that of one core's work, so that all methods have the same whatever else the machine does.
     `adjust(model)` may take parts out of a fresh model; `more` overrides settings.
     """
-    torch.set_num_threads(1)
+    with one_thread():
+        return fit_by_the_clock(
+            run, network, objective, length, watch, part, adjust, **{"processor_time": True, **more}
+        )
+
+
+def fit_by_the_clock(
+    run, network: str, objective: Objective, length: int, watch=None, part: str = "train", adjust=None, **more
+) -> tuple[AnyOrderModel, Outcome]:
+    """The same, with all cores and the time on the wall."""
     s = run.settings
     smoke = run.steps is not None
     chosen = {
         "max_steps": run.steps or 10_000_000, "max_minutes": run.minutes or s["minutes"], "seed": run.seed,
-        "processor_time": True, "clip": s["clip"],
-        "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"],
+        "clip": s["clip"], "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"],
         "weight_decay": s["weight_decay"], "muon": s["muon"], "ema": 0.998, "validation_rows": 0, "patience": 1000,
         "evaluations": s.get("evaluations", 10), **more,
     }  # fmt: skip
@@ -68,6 +92,33 @@ def fit(
     )  # fmt: skip
     remove_checkpoint(run.folder / "training")
     return model.eval(), outcome
+
+
+def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
+    """The model of an hour on two cores, for scoring and filling alike; trained once, then kept beside the results."""
+    s = run.settings
+    place = run.folder.parent / f".novels-{length}-width{s['width']}-seed{run.folder.name.split('-seed')[-1]}"
+    points: list = []
+    smoke = run.steps is not None
+    if (place / "facts.json").exists():
+        architecture = Architecture("path", s["width"], s["depth"], 0.0, 0, s["heads"])
+        model = build_model(Alike(corpus("train").alphabet.domain, (length,)), architecture, run.seed)
+        model.load_state_dict(load_file(place / "model.safetensors"))
+        return model.eval(), json.loads((place / "facts.json").read_text())
+    watch = curve_of(held_chunks(length, 2 if smoke else 200, "valid"), smoke, points)
+    model, outcome = fit_by_the_clock(run, "path", text_objective_of("any"), length, watch, **batch_of(run, length))
+    facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
+             "threads": torch.get_num_threads(), "curve": points}  # fmt: skip
+    if not smoke:
+        place.mkdir(parents=True, exist_ok=True)
+        save_file(model.state_dict(), place / "model.safetensors")
+        write_json(place / "facts.json", facts)
+    return model, facts
+
+
+def batch_of(run, length: int) -> dict:
+    """Longer chunks in smaller batches, so that a step has about as many characters."""
+    return {} if run.steps is not None else {"batch_size": run.settings["batch_sizes"][str(length)]}
 
 
 @torch.no_grad()

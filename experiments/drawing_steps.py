@@ -1,9 +1,9 @@
 """Drawing in fewer steps: bits of the draws under a held-out judge, against the number of network calls.
 
-Half of the characters of test chunks are hidden and drawn again by a path Transformer: one at a time; in equal groups;
-in groups planned by ARDM's dynamic programme over the measured losses; in groups that are nearly independent. The
-judge is another model, left to right, trained on the validation books, that scores the whole chunk; real text is the
-line to reach.
+Half of the characters of test chunks are hidden and drawn again by the path Transformer of novels-hour: one at a
+time; in equal groups; in groups planned by ARDM's dynamic programme over the measured losses; in groups that are
+nearly independent. The judge is another model, left to right, trained on the validation books, that scores the whole
+chunk; real text is the line to reach.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from _novels import LAPTOP, PAPER, bits, corpus, fit, held_chunks
-from anygiven.estimators.workload import text_objective_of
+from _novels import HOUR, PAPER, bits, corpus, fit, held_chunks, hour_model
 from anygiven.inference import draw as draw_cells
 from anygiven.inference import losses_by_evidence, nearly_independent
 from anygiven.lattice import (
@@ -32,8 +31,8 @@ from anygiven.training import Data
 STEPS = (1, 2, 4, 8, 16)
 BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0)  # nats
 SCALES = {
-    "laptop": {**LAPTOP, "length": 64, "minutes": 20.0, "texts": 400},
-    "paper": {**PAPER, "length": 250, "texts": 2000},
+    "laptop": {**HOUR, "length": 64, "judge_minutes": 20.0, "texts": 400},
+    "paper": {**PAPER, "length": 250, "judge_minutes": PAPER["minutes"], "texts": 2000},
 }
 
 
@@ -44,8 +43,9 @@ def measure(run) -> dict:
 
 def drawn_texts(run) -> dict:
     smoke, length = run.steps is not None, run.settings["length"]
-    model, _ = fit(run, "path", text_objective_of("any"), length)
-    judge, _ = fit(run, "path", WholePath(Joint()), length, part="valid")
+    model, facts = hour_model(run, length)
+    minutes = run.minutes or run.settings["judge_minutes"]
+    judge, _ = fit(run, "path", WholePath(Joint()), length, part="valid", max_minutes=minutes)
     data = held_chunks(length, 2 if smoke else run.settings["texts"], "test")
     half = torch.full((len(data),), length // 2)
     known = random_subset(data.is_present, half, torch.Generator().manual_seed(3))
@@ -65,7 +65,7 @@ def drawn_texts(run) -> dict:
         note("planned groups", Grouped(RandomOrder(), planned_sizes(asked, steps)).path(question, generator))
     for bound in BOUNDS:
         note("nearly independent", Path.look(known, ~known), nearly_independent(bound))
-    return {"real_text": bits(judge, data, Joint(), smoke), "losses": losses, "ways": ways}
+    return {"real_text": bits(judge, data, Joint(), smoke), "losses": losses, "ways": ways, **facts}
 
 
 def counted(model, data: Data, path: Path, seed: int, choose) -> tuple[float, Data]:

@@ -8,7 +8,7 @@ of the chunk, without context, along full canonical paths; a marginal asks |quer
 
 from __future__ import annotations
 
-from _novels import LAPTOP, PAPER, corpus, curve_of, fit, held_chunks, joint_and_marginal
+from _novels import LAPTOP, PAPER, batch_of, corpus, curve_of, fit, held_chunks, joint_and_marginal
 from anygiven.estimators.workload import text_objective_of
 from anygiven.lattice import CardMask, Glimpse, Joint, Looks, WholePath
 
@@ -25,6 +25,7 @@ SCALES = {
         "minutes": 10.0,
         "test_chunks": {"64": 300, "250": 60},
         "evaluations": 8,
+        "batch_sizes": {"64": 64, "250": 16},
     },
     "paper": {**PAPER, "lengths": [250], "test_chunks": {"250": 2000}},
 }  # fmt: skip
@@ -45,7 +46,8 @@ def one(run, network: str, objective, length: int) -> dict:
     held = held_chunks(length, 2 if smoke else run.settings["test_chunks"][str(length)])
     points: list = []
     watched = held_chunks(length, 2 if smoke else len(held) // 5, "valid")
-    model, outcome = fit(run, network, objective, length, curve_of(watched, smoke, points))
+    watch = curve_of(watched, smoke, points)
+    model, outcome = fit(run, network, objective, length, watch, **batch_of(run, length))
     return {**joint_and_marginal(model, held, smoke), "parameters": model.n_parameters, "steps": outcome.steps,
             "train_seconds": outcome.seconds, "curve": points}  # fmt: skip
 

@@ -30,7 +30,7 @@ def small_data(tmp_path, monkeypatch):
 def only_the_first(name: str):
     """An experiment with the first of its methods alone: at paper scale each has a hundred million parameters."""
     experiment = load_experiment(name)
-    for choices in ("METHODS", "LAWS", "HIDDEN", "STEPS", "BOUNDS"):
+    for choices in ("METHODS", "LAWS", "HIDDEN", "STEPS", "BOUNDS", "LENGTHS"):
         found = getattr(experiment, choices, None)
         if isinstance(found, dict):
             setattr(experiment, choices, dict(list(found.items())[:1]))

@@ -1,0 +1,44 @@
+"""Orders chosen from data: MAC leaves better protocols open, and a trained model is not equally good along all."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from anygiven.inference.likelihood import log_prob, order_ensemble
+from anygiven.lattice import Canonical, Path, Question
+from anygiven.model import AnyOrderModel
+
+
+@torch.no_grad()
+def entropy_order(model: AnyOrderModel, data, hardest_first: bool = False) -> Canonical:
+    """Greedy: next comes the variable that costs least (or most) given those before it, on average over the rows.
+
+    `data` has cells x (n, N, 4) and is_present (n, N).
+    """
+    n = data.is_present.shape[1]
+    order: list[int] = []
+    while len(order) < n:
+        cost = _costs(model, data, order)
+        cost[order] = -torch.inf if hardest_first else torch.inf
+        order.append(int(cost.argmax() if hardest_first else cost.argmin()))
+    return Canonical(tuple(order))
+
+
+def _costs(model: AnyOrderModel, data, known: list[int]) -> Tensor:
+    """(N,) mean −log p(x_i | the known ones)."""
+    is_known = torch.zeros_like(data.is_present)
+    is_known[:, known] = data.is_present[:, known]
+    path = Path.look(is_known, data.is_present & ~is_known)
+    nats = -model.log_prob(data.x, path)  # (n, N)
+    return nats.sum(0) / path.is_query.sum(0).clamp(min=1)
+
+
+def ranked_orders(model: AnyOrderModel, data, n_tried: int = 48, seed: int = 0) -> list[Canonical]:
+    """The column order, the two by conditional entropy and random ones, the likeliest on these rows first."""
+    tried = [entropy_order(model, data), entropy_order(model, data, hardest_first=True)]
+    n = data.is_present.shape[1]
+    tried += [order for order in order_ensemble(n, n_tried, seed) if isinstance(order, Canonical)]
+    question = Question(data.is_present, torch.zeros_like(data.is_present))
+    nats = [float(log_prob(model, data.x, question, [order]).mean()) for order in tried]
+    return [tried[k] for k in sorted(range(len(tried)), key=lambda k: -nats[k])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -98,17 +98,16 @@ def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
     """The model of an hour on two cores, for scoring and filling alike; trained once, then kept beside the results."""
     s = run.settings
     place = run.folder.parent / f".novels-{length}-width{s['width']}-seed{run.folder.name.split('-seed')[-1]}"
-    points: list = []
     smoke = run.steps is not None
     if (place / "facts.json").exists():
         architecture = Architecture("path", s["width"], s["depth"], 0.0, 0, s["heads"])
         model = build_model(Alike(corpus("train").alphabet.domain, (length,)), architecture, run.seed)
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
-    watch = curve_of(held_chunks(length, 2 if smoke else 200, "valid"), smoke, points)
+    watch = Curve(run, held_chunks(length, 2 if smoke else 200, "valid"))
     model, outcome = fit_by_the_clock(run, "path", text_objective_of("any"), length, watch, **batch_of(run, length))
     facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
-             "threads": torch.get_num_threads(), "curve": points}  # fmt: skip
+             "threads": torch.get_num_threads(), "curve": watch.points}  # fmt: skip
     if not smoke:
         place.mkdir(parents=True, exist_ok=True)
         save_file(model.state_dict(), place / "model.safetensors")
@@ -143,11 +142,15 @@ def joint_and_marginal(model: AnyOrderModel, data: Data, smoke: bool) -> dict:
     return {"joint": bits(model, data, Joint(), smoke), "marginal": bits(model, data, CardMask(), smoke)}
 
 
-def curve_of(data: Data, smoke: bool, points: list) -> Callable:
-    """A watcher that notes step, seconds, joint and marginal bits as training goes on."""
+class Curve:
+    """A watcher that notes step, seconds, joint and marginal bits as training goes on, also over a restart."""
 
-    def watch(model: AnyOrderModel, step: int, seconds: float) -> None:
-        found = joint_and_marginal(model, data, smoke)
-        points.append([step, round(seconds, 1), found["joint"]["bits"], found["marginal"]["bits"]])
+    def __init__(self, run, data: Data):
+        self.data, self.smoke, self.kept = data, run.steps is not None, run.folder / "curve.json"
+        self.points: list = json.loads(self.kept.read_text()) if self.kept.exists() else []
 
-    return watch
+    def __call__(self, model: AnyOrderModel, step: int, seconds: float) -> None:
+        found = joint_and_marginal(model, self.data, self.smoke)
+        earlier = [point for point in self.points if point[0] < step]
+        self.points = [*earlier, [step, round(seconds, 1), found["joint"]["bits"], found["marginal"]["bits"]]]
+        self.kept.write_text(json.dumps(self.points))

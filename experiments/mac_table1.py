@@ -8,7 +8,7 @@ of the chunk, without context, along full canonical paths; a marginal asks |quer
 
 from __future__ import annotations
 
-from _novels import LAPTOP, PAPER, batch_of, corpus, curve_of, fit, held_chunks, joint_and_marginal
+from _novels import LAPTOP, PAPER, Curve, batch_of, corpus, fit, held_chunks, joint_and_marginal
 from anygiven.estimators.workload import text_objective_of
 from anygiven.lattice import CardMask, Glimpse, Joint, Looks, WholePath
 
@@ -44,12 +44,11 @@ def measure(run) -> dict:
 def one(run, network: str, objective, length: int) -> dict:
     smoke = run.steps is not None
     held = held_chunks(length, 2 if smoke else run.settings["test_chunks"][str(length)])
-    points: list = []
     watched = held_chunks(length, 2 if smoke else len(held) // 5, "valid")
-    watch = curve_of(watched, smoke, points)
+    watch = Curve(run, watched)
     model, outcome = fit(run, network, objective, length, watch, **batch_of(run, length))
     return {**joint_and_marginal(model, held, smoke), "parameters": model.n_parameters, "steps": outcome.steps,
-            "train_seconds": outcome.seconds, "curve": points}  # fmt: skip
+            "train_seconds": outcome.seconds, "curve": watch.points}  # fmt: skip
 
 
 def table(results: dict) -> str:

@@ -23,8 +23,13 @@ class AnyOrderModel(nn.Module, ABC):
     """
 
     @abstractmethod
-    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
-        """The conditionals of all variables (or of the given columns) from this evidence."""
+    def look(
+        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
+    ) -> Conditionals:
+        """The conditionals of all variables (or of the given columns) from this evidence.
+
+        `mode` (B,) is the masking mode that the evidence is from, for networks that want to know; 0: unsaid.
+        """
 
     @abstractmethod
     def forward(self, x: Tensor, path) -> Conditionals:
@@ -51,15 +56,16 @@ class Unrolled(AnyOrderModel):
     """Keeps the contract by looks alone: a path is unrolled into rows, in chunks that fit memory."""
 
     def forward(self, x: Tensor, path) -> Conditionals:
-        found = self.look(x, path.known_at(0))
+        found = self.look(x, path.known_at(0), mode=path.mode)
         for t in range(1, path.n_steps):
-            found = self.look(x, path.known_at(t)).where(path.asked_at(t), found)
+            found = self.look(x, path.known_at(t), mode=path.mode).where(path.asked_at(t), found)
         return found
 
     def log_prob(self, x: Tensor, path) -> Tensor:
         out = x.new_zeros(x.shape[:2])
         for rows, t, columns in self._looks(path):
-            conditionals = self.look(x[rows], path.known_at(t)[rows], columns)
+            mode = None if path.mode is None else path.mode[rows]
+            conditionals = self.look(x[rows], path.known_at(t)[rows], columns, mode)
             log_p = conditionals.log_prob(x[rows][:, columns])
             asked = path.asked_at(t)[rows][:, columns]
             patch = torch.zeros_like(out[rows]).index_copy(1, columns, torch.where(asked, log_p, 0.0))
@@ -83,8 +89,11 @@ class LookingModel(Unrolled):
         self.network = network
         self.head = head
 
-    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
-        return self.head(self.network(x, is_evidence), columns)
+    def look(
+        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
+    ) -> Conditionals:
+        features = self.network(x, is_evidence, mode) if self.network.takes_mode else self.network(x, is_evidence)
+        return self.head(features, columns)
 
 
 class EnsembleModel(Unrolled):
@@ -94,8 +103,10 @@ class EnsembleModel(Unrolled):
         super().__init__()
         self.members = nn.ModuleList(members)
 
-    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
-        first, *others = [member.look(x, is_evidence, columns) for member in self.members]  # type: ignore[operator]
+    def look(
+        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
+    ) -> Conditionals:
+        first, *others = [member.look(x, is_evidence, columns, mode) for member in self.members]  # type: ignore[operator]
         return first.average(others)
 
 
@@ -107,7 +118,9 @@ class PathModel(AnyOrderModel):
         self.network = network
         self.head = head
 
-    def look(self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None) -> Conditionals:
+    def look(
+        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
+    ) -> Conditionals:
         step = torch.where(is_evidence, EVIDENCE, NEVER)
         asked = torch.ones(x.shape[1], dtype=torch.bool)
         if columns is not None:
@@ -130,6 +143,7 @@ class Walk:
 
     def __init__(self, model: AnyOrderModel, x: Tensor, path):
         self.model, self.x, self.step, self.t = model, x.clone(), path.step.clone(), 0
+        self.mode = path.mode
 
     @property
     def is_done(self) -> bool:
@@ -146,7 +160,7 @@ class Walk:
         return self.is_asked.any(dim=0).nonzero().squeeze(1)
 
     def conditionals(self) -> Conditionals:
-        return self.model.look(self.x, self.step < self.t, self.columns)
+        return self.model.look(self.x, self.step < self.t, self.columns, self.mode)
 
     def reveal(self, cells: Tensor, is_revealed: Tensor | None = None) -> None:
         """Take values (B, C, 4) for this step's columns and go on; with is_revealed (B, C) for some of them only, and

@@ -11,6 +11,7 @@ from anygiven.heads import (
     DiscretisedLogisticHead,
     GaussianHead,
     Head,
+    LevelHead,
     MixtureHead,
     OrdinalHead,
     TableHead,
@@ -27,6 +28,7 @@ HEADS = {
     "Bernoulli": lambda: BernoulliHead(WIDTH, 0.3),
     "ordinal": lambda: OrdinalHead(WIDTH, FREQUENCIES, torch.tensor([-1.5, -0.3, 0.4, 1.2])),
     "discretised logistics": lambda: DiscretisedLogisticHead(WIDTH, 4, centre=10.0, spread=4.0),
+    "levels": lambda: LevelHead(WIDTH, torch.ones(16) / 16, 3),
     "atoms plus continuous": lambda: AtomsPlusContinuousHead(WIDTH, torch.tensor([-0.5, 0.8]), FREQUENCIES[:3] / 0.7),
 }
 DISCRETE = {
@@ -34,6 +36,7 @@ DISCRETE = {
     "Bernoulli": range(2),
     "ordinal": range(4),
     "discretised logistics": range(-3000, 3000),
+    "levels": range(16),
 }
 
 

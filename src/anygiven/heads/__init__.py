@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from anygiven.heads.alike import AlikeConditionals, AlikeHead
+from anygiven.heads.alike import AlikeCategories, AlikeConditionals, AlikeHead, AlikePixels
 from anygiven.heads.atoms import AtomsPlusContinuous, AtomsPlusContinuousHead
 from anygiven.heads.categorical import (
     Bernoulli,
@@ -14,6 +14,7 @@ from anygiven.heads.categorical import (
 )
 from anygiven.heads.conditional import Conditional, Head
 from anygiven.heads.conditionals import Conditionals, JointHead
+from anygiven.heads.levels import LevelHead, LevelMixture, PixelHead, PixelMixture
 from anygiven.heads.mixtures import (
     DiscretisedLogisticHead,
     DiscretisedMixture,
@@ -28,12 +29,14 @@ from anygiven.variables.domains import Alike, Domain
 
 def joint_head_for(width: int, domains: Sequence[Domain], n_components: int = 8) -> JointHead:
     """One head for variables that are alike, the mixed-table head for all others."""
-    return AlikeHead(width, domains) if isinstance(domains, Alike) else TableHead(width, domains, n_components)
+    head = AlikeHead if isinstance(domains, Alike) else TableHead
+    return head(width, domains, n_components)  # type: ignore[arg-type]
 
 
 __all__ = [
-    "AlikeConditionals", "AlikeHead", "AtomsPlusContinuous", "AtomsPlusContinuousHead", "Bernoulli", "BernoulliHead",
-    "Categorical", "CategoricalHead", "Conditional", "Conditionals", "DiscretisedLogisticHead", "DiscretisedMixture",
-    "Gaussian", "GaussianHead", "Head", "JointHead", "KernelMixture", "MixtureHead", "Ordinal", "OrdinalHead",
+    "AlikeCategories", "AlikeConditionals", "AlikeHead", "AlikePixels", "AtomsPlusContinuous",
+    "AtomsPlusContinuousHead", "Bernoulli", "BernoulliHead", "Categorical", "CategoricalHead", "Conditional", "Conditionals",
+    "DiscretisedLogisticHead", "DiscretisedMixture", "Gaussian", "GaussianHead", "Head", "JointHead", "KernelMixture",
+    "LevelHead", "LevelMixture", "MixtureHead", "Ordinal", "OrdinalHead", "PixelHead", "PixelMixture",
     "TableConditionals", "TableHead", "joint_head_for",
 ]  # fmt: skip

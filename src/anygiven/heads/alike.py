@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from anygiven.heads.categorical import Categorical, CategoricalHead
+from anygiven.heads.conditional import Conditional
 from anygiven.heads.conditionals import Conditionals, JointHead
-from anygiven.variables.domains import SYMBOL, Alike
+from anygiven.heads.levels import LevelMixture, PixelHead, PixelMixture
+from anygiven.variables.domains import CELL, SYMBOL, Alike, Levels
 
 
 @dataclass(frozen=True)
@@ -19,44 +22,122 @@ class AlikeConditionals(Conditionals):
     """One family of distributions with batch shape (B, C)."""
 
     columns: Tensor  # (C,)
+
+    def _place(self, column: int) -> int:
+        return int((self.columns == column).nonzero()[0])
+
+    @staticmethod
+    def _cells(values: Tensor) -> Tensor:
+        """(B, C, n) → (B, C, 4): the first n numbers of each cell."""
+        return torch.nn.functional.pad(values, (0, len(CELL) - values.shape[-1]))
+
+    @property
+    @abstractmethod
+    def mean(self) -> Tensor:
+        """(B, C, n): the mean of each number that a cell holds."""
+
+
+@dataclass(frozen=True)
+class AlikeCategories(AlikeConditionals):
+    """Characters, or levels that are free of each other."""
+
     conditional: Categorical
 
     def log_prob(self, cells: Tensor) -> Tensor:
         return self.conditional.log_prob(cells[..., SYMBOL])
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        symbol = self.conditional.sample(generator)
-        cells = symbol.new_zeros(*symbol.shape, 4)
-        cells[..., SYMBOL] = symbol
-        return cells
+        return self._cells(self.conditional.sample(generator).unsqueeze(-1))
 
-    def temperature(self, t: float) -> AlikeConditionals:
-        return AlikeConditionals(self.columns, self.conditional.temperature(t))
+    def temperature(self, t: float) -> AlikeCategories:
+        return AlikeCategories(self.columns, self.conditional.temperature(t))
 
     def entropy(self) -> Tensor:
         return self.conditional.entropy()
 
+    @property
+    def mean(self) -> Tensor:
+        return self.conditional.mean.unsqueeze(-1)
+
     def of(self, column: int) -> Categorical:
-        return Categorical(self.conditional.logits[:, int((self.columns == column).nonzero()[0])])
+        return Categorical(self.conditional.logits[:, self._place(column)])
 
-    def where(self, is_taken: Tensor, other: AlikeConditionals) -> AlikeConditionals:
+    def where(self, is_taken: Tensor, other: AlikeCategories) -> AlikeCategories:
         logits = torch.where(is_taken.unsqueeze(-1), self.conditional.logits, other.conditional.logits)
-        return AlikeConditionals(self.columns, Categorical(logits))
+        return AlikeCategories(self.columns, Categorical(logits))
 
-    def average(self, others: Sequence[AlikeConditionals]) -> AlikeConditionals:
+    def average(self, others: Sequence[AlikeCategories]) -> AlikeCategories:
         members = torch.stack([c.conditional.log_probabilities for c in (self, *others)])
-        return AlikeConditionals(self.columns, Categorical(members.logsumexp(0) - math.log(len(members))))
+        return AlikeCategories(self.columns, Categorical(members.logsumexp(0) - math.log(len(members))))
+
+
+@dataclass(frozen=True)
+class AlikePixels(AlikeConditionals):
+    """Pixels whose channels are revealed together."""
+
+    conditional: PixelMixture
+
+    @property
+    def n_channels(self) -> int:
+        return self.conditional.loc.shape[-1]
+
+    def log_prob(self, cells: Tensor) -> Tensor:
+        return self.conditional.log_prob(cells[..., : self.n_channels])
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        return self._cells(self.conditional.sample(generator))
+
+    def temperature(self, t: float) -> AlikeConditionals:
+        if self.n_channels == 1:
+            return AlikeCategories(self.columns, LevelMixture(self.conditional).temperature(t))
+        return AlikePixels(self.columns, self.conditional.temperature(t))
+
+    def entropy(self) -> Tensor:
+        return self.conditional.entropy()
+
+    @property
+    def mean(self) -> Tensor:
+        return self.conditional.mean
+
+    def of(self, column: int) -> Conditional:
+        """Of a pixel with several channels: the first of them."""
+        one = self._each(lambda tensor: tensor[:, self._place(column)])
+        return LevelMixture(replace(one, loc=one.loc[..., :1], scale=one.scale[..., :1], tie=one.tie[..., :0]))
+
+    def _each(self, change) -> PixelMixture:
+        changed = {name: change(getattr(self.conditional, name)) for name in ("logits", "loc", "scale", "tie")}
+        return replace(self.conditional, **changed)
+
+    def where(self, is_taken: Tensor, other: AlikePixels) -> AlikePixels:
+        mine, its = self.conditional, other.conditional
+        chosen = {
+            name: torch.where(is_taken.view(*is_taken.shape, *[1] * (getattr(mine, name).dim() - 2)),
+                              getattr(mine, name), getattr(its, name))
+            for name in ("logits", "loc", "scale", "tie")
+        }  # fmt: skip
+        return AlikePixels(self.columns, replace(mine, **chosen))
+
+    def average(self, others: Sequence[AlikePixels]) -> AlikePixels:
+        return AlikePixels(self.columns, self.conditional.mixed([other.conditional for other in others]))
 
 
 class AlikeHead(JointHead):
-    """The same map from features to a distribution for every variable."""
+    """The same map from features to a distribution for every variable.
 
-    def __init__(self, width: int, domains: Alike):
+    Levels have a mixture of so many discretised logistics, or with none a mass for each level; symbols have masses.
+    """
+
+    def __init__(self, width: int, domains: Alike, n_components: int = 0):
         super().__init__()
         self.n_variables = len(domains)
-        self.head = CategoricalHead(width, torch.as_tensor(domains.domain.frequencies, dtype=torch.float32))
+        domain, frequencies = domains.domain, torch.as_tensor(domains.domain.frequencies, dtype=torch.float32)
+        self.head: CategoricalHead | PixelHead = CategoricalHead(width, frequencies)
+        if isinstance(domain, Levels) and n_components > 0:
+            self.head = PixelHead(width, frequencies, domain.n_channels, n_components)
 
     def forward(self, features: Tensor, columns: Tensor | None = None) -> AlikeConditionals:
         columns = torch.arange(self.n_variables) if columns is None else columns
-        features = features if columns is None or len(columns) == self.n_variables else features[:, columns]
-        return AlikeConditionals(columns, self.head(features))
+        features = features if len(columns) == self.n_variables else features[:, columns]
+        if isinstance(self.head, PixelHead):
+            return AlikePixels(columns, self.head(features))
+        return AlikeCategories(columns, self.head(features))

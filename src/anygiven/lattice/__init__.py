@@ -1,6 +1,22 @@
 """Which conditionals are asked: questions, workloads, protocols, objectives, enumeration."""
 
-from anygiven.lattice.objectives import Blend, Glimpse, Looks, Objective, WholePath
+from anygiven.lattice.modes import (
+    MODES,
+    Anywhere,
+    BottomToTop,
+    ExteriorPatch,
+    InteriorPatch,
+    LeftToRight,
+    Mode,
+    ModeMixture,
+    RegionEvidence,
+    RegionMode,
+    RightToLeft,
+    Staged,
+    TopToBottom,
+    seven_modes,
+)
+from anygiven.lattice.objectives import Activations, Blend, Glimpse, Looks, Objective, WholePath
 from anygiven.lattice.protocols import (
     BitReversal,
     Budget,
@@ -26,7 +42,9 @@ from anygiven.lattice.workloads import (
 )
 
 __all__ = [
-    "EVIDENCE", "NEVER", "BernoulliEvidence", "BitReversal", "Blend", "Budget", "Canonical", "CardMask", "GapPatterns",
-    "Glimpse", "Grouped", "Joint", "KnownAsked", "Looks", "Mixture", "Objective", "Path", "Protocol", "Question",
-    "RandomBudget", "RandomOrder", "Strided", "UniformEvidence", "WholePath", "Workload", "mixture", "planned_sizes",
+    "EVIDENCE", "MODES", "NEVER", "Activations", "Anywhere", "BernoulliEvidence", "BitReversal", "Blend", "BottomToTop",
+    "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns", "Glimpse", "Grouped", "InteriorPatch", "Joint",
+    "KnownAsked", "LeftToRight", "Looks", "Mixture", "Mode", "ModeMixture", "Objective", "Path", "Protocol", "Question",
+    "RandomBudget", "RandomOrder", "RegionEvidence", "RegionMode", "RightToLeft", "Staged", "Strided", "TopToBottom",
+    "UniformEvidence", "WholePath", "Workload", "mixture", "planned_sizes", "seven_modes",
 ]  # fmt: skip

@@ -12,8 +12,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from anygiven.lattice.modes import Staged
 from anygiven.lattice.protocols import Canonical, Protocol, RandomOrder
-from anygiven.lattice.question import EVIDENCE, Path, random_integers, random_subset
+from anygiven.lattice.question import EVIDENCE, Path, lowest, random_integers, random_subset
 from anygiven.lattice.workloads import Joint, Workload
 
 
@@ -121,12 +122,13 @@ class Blend(Objective):
 
     def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
         which = torch.multinomial(torch.tensor(self.weights), len(is_present), replacement=True, generator=generator)
-        step = torch.empty(is_present.shape, dtype=torch.int64)
+        step, mode = torch.empty(is_present.shape, dtype=torch.int64), torch.zeros(len(is_present), dtype=torch.int64)
         weights = torch.empty(is_present.shape)
         for k, part in enumerate(self.parts):
             path, weight = part.draw(is_present[which == k], generator)
             step[which == k], weights[which == k] = path.step, weight
-        return Path(step), weights
+            mode[which == k] = 0 if path.mode is None else path.mode
+        return Path(step, mode), weights
 
 
 def _mean_of_the_unknown(prefix: Tensor, is_present: Tensor, weight: Tensor) -> tuple[Path, Tensor]:
@@ -157,3 +159,36 @@ class Looks(Objective):
         step = torch.where(revealed, EVIDENCE, path.step)
         share = size / asked.sum(dim=1).clamp(min=1)
         return Path(torch.where(asked, 0, step)), asked * share[:, None]
+
+
+@dataclass(frozen=True)
+class Activations(Objective):
+    """One step of a mode's Markov chain: SFARM's Eqs. 8–10.
+
+    i is uniform over the steps, z_{i−1} is drawn from its marginal without simulating the chain, and all elements
+    that may be activated next are trained at once, each weighted by how likely that is. With the uniform mode this is
+    ARDM's objective (Eq. 11). `several` elements may be activated at a time. A network that is told the mode is told
+    it in a share of the rows only, so that it can also do without.
+    """
+
+    modes: Staged
+    several: int = 1
+    told: float = 0.5
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        stage, mode = self.modes.stages(is_present.shape, generator)
+        noise = torch.rand(is_present.shape, generator=generator, dtype=torch.float64)
+        n_stages = int(stage.max()) + 1 if stage.numel() else 1
+        sizes = torch.stack([(is_present & (stage == k)).sum(1) for k in range(n_stages)], dim=1)  # (B, stages)
+        steps = -(-sizes // self.several)
+        i = random_integers(torch.zeros_like(mode), steps.sum(1) - 1, generator)  # steps done before
+        now = (steps.cumsum(1) <= i.unsqueeze(1)).sum(1).clamp(max=n_stages - 1)  # (B,) the current stage
+        before = (sizes.cumsum(1) - sizes).gather(1, now[:, None]).squeeze(1)
+        here = i - (steps.cumsum(1) - steps).gather(1, now[:, None]).squeeze(1)
+        active = lowest(stage + noise, is_present, before + self.several * here)
+        asked = is_present & ~active & (stage == now.unsqueeze(1))
+        left = asked.sum(1)
+        weight = steps.sum(1) * left.clamp(max=self.several) / left.clamp(min=1)
+        is_told = torch.rand(mode.shape, generator=generator, dtype=torch.float64) < self.told
+        path = Path.look(active, asked)
+        return Path(path.step, torch.where(is_told, mode, 0)), asked * weight.unsqueeze(1)

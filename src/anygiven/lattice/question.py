@@ -34,6 +34,7 @@ class Path:
     """
 
     step: Tensor  # (B, N) int64
+    mode: Tensor | None = None  # (B,) int64: which masking mode the path is from, for networks that want it; 0: unsaid
 
     @property
     def is_query(self) -> Tensor:
@@ -56,7 +57,7 @@ class Path:
         return self.step == t
 
     def rows(self, index) -> Path:
-        return Path(self.step[index])
+        return Path(self.step[index], None if self.mode is None else self.mode[index])
 
     @classmethod
     def look(cls, is_evidence: Tensor, is_asked: Tensor) -> Path:

@@ -3,6 +3,7 @@
 from anygiven.networks.absorbing import AbsorbingNetwork
 from anygiven.networks.mlp import ResidualMLP
 from anygiven.networks.path import PathNetwork, PathWalk
+from anygiven.networks.path_convolutions import PathConvolutions
 from anygiven.networks.path_transformer import PathTransformer
 from anygiven.networks.transformer import MaskedTransformer
 
@@ -10,8 +11,10 @@ NETWORKS: dict[str, type[AbsorbingNetwork] | type[PathNetwork]] = {
     "mlp": ResidualMLP,
     "transformer": MaskedTransformer,
     "path": PathTransformer,
+    "convolutions": PathConvolutions,
 }
 
 __all__ = [
-    "NETWORKS", "AbsorbingNetwork", "MaskedTransformer", "PathNetwork", "PathTransformer", "PathWalk", "ResidualMLP",
+    "NETWORKS", "AbsorbingNetwork", "MaskedTransformer", "PathConvolutions", "PathNetwork", "PathTransformer",
+    "PathWalk", "ResidualMLP",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ class AbsorbingNetwork(nn.Module, ABC):
     """(cells, is_evidence) → features (B, width), or (B, N, width) with features of each variable."""
 
     width: int
+    takes_mode = False  # whether forward takes a third: the masking mode (B,) of the evidence, 0 where it is unsaid
 
     @abstractmethod
     def forward(self, cells: Tensor, is_evidence: Tensor) -> Tensor: ...

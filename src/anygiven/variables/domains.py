@@ -346,12 +346,51 @@ class Count(Grid):
     kind: ClassVar[str] = "count"
 
 
+@register
+@dataclass(frozen=True)
+class Levels(Domain):
+    """Brightness 0 … n − 1: of one channel, or of all channels of a pixel that are revealed together.
+
+    Its cell is the levels of its channels, one after the other, not the four numbers of a table's cell.
+    """
+
+    kind: ClassVar[str] = "levels"
+    is_ordered: ClassVar[bool] = True
+    counts: tuple  # how often each level occurs, over all channels
+    n_channels: int = 1
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        smoothed = np.asarray(self.counts, dtype=np.float64) + 0.5
+        return smoothed / smoothed.sum()
+
+    def positions(self) -> np.ndarray:
+        return np.linspace(-1.0, 1.0, self.n_symbols)
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        """(n,) or (n, channels) levels → (n, 4) cells."""
+        cells = np.zeros((len(values), len(CELL)), dtype=np.float32)
+        cells[:, : self.n_channels] = np.asarray(values).reshape(len(values), self.n_channels)
+        return cells
+
+    def decode(self, cells: np.ndarray) -> np.ndarray:
+        """(n, 4) → (n, channels)."""
+        return cells[:, : self.n_channels].round().astype(np.int64)
+
+    def describe(self) -> str:
+        channels = "" if self.n_channels == 1 else f" of {self.n_channels} channels"
+        return f"{self.n_symbols} levels{channels}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "counts": [int(c) for c in self.counts], "n_channels": self.n_channels}
+
+
 @dataclass(frozen=True)
 class Alike(Sequence[Domain]):
     """n variables of one domain on a line (characters) or a grid (pixels): networks and heads share their weights."""
 
     domain: Domain
-    shape: tuple[int, ...]  # (n,) or (height, width)
+    shape: tuple[int, ...]  # (n,), (height, width), or (height, width, channels) where each channel is a variable
 
     def __len__(self) -> int:
         return math.prod(self.shape)

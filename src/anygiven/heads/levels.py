@@ -1,0 +1,186 @@
+"""Levels of brightness: mixtures of discretised logistics, with the channels of a pixel tied as in PixelCNN++.
+
+Levels 0 … n − 1 stand on the axis between −1 and 1; the lowest takes all mass below it, the highest all above.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from anygiven.heads.categorical import Categorical
+from anygiven.heads.conditional import Conditional, Head, uniform
+from anygiven.heads.mixtures import NARROW, Logistic
+
+FAR = 30.0  # on the axis: beyond all levels
+KERNEL = Logistic()
+
+
+@dataclass(frozen=True)
+class PixelMixture:
+    """p(c₁ … c_C) = Σ_k w_k Π_c P_k(c | the channels before it): one component for all channels of a pixel.
+
+    The location of a channel moves in proportion to the channels before it: red moves green, both move blue.
+    """
+
+    logits: Tensor  # (…, K)
+    loc: Tensor  # (…, K, C)
+    scale: Tensor  # (…, K, C)
+    tie: Tensor  # (…, K, C·(C−1)/2) how far the earlier channels move the later ones
+    n_levels: int
+
+    @property
+    def log_weights(self) -> Tensor:
+        return self.logits.log_softmax(dim=-1)
+
+    def axis(self, level: Tensor) -> Tensor:
+        return level * (2.0 / (self.n_levels - 1)) - 1.0
+
+    def _moved(self, channel: int, earlier: Tensor) -> Tensor:
+        """(…, K) the location of a channel given the channels before it (…, channel) on the axis."""
+        first = channel * (channel - 1) // 2
+        moves = self.tie[..., first : first + channel] * earlier.unsqueeze(-2)
+        return self.loc[..., channel] + moves.sum(-1)
+
+    def _log_mass(self, channel: int, level: Tensor, loc: Tensor) -> Tensor:
+        """(…, K) log P_k(level) of one channel."""
+        half = 1.0 / (self.n_levels - 1)
+        middle = self.axis(level)
+        low = torch.where(level <= 0, -FAR, middle - half)
+        high = torch.where(level >= self.n_levels - 1, FAR, middle + half)
+        a = (low.unsqueeze(-1) - loc) / self.scale[..., channel]
+        b = (high.unsqueeze(-1) - loc) / self.scale[..., channel]
+        narrow = KERNEL.log_density((a + b) / 2) + (b - a).log()
+        wide = KERNEL.log_mass(a, torch.maximum(b, a + NARROW / 2))
+        return torch.where(b - a < NARROW, narrow, wide)
+
+    def log_prob(self, levels: Tensor) -> Tensor:
+        """(…, C) levels → (…)."""
+        total, on_axis = self.log_weights, self.axis(levels)
+        for c in range(levels.shape[-1]):
+            total = total + self._log_mass(c, levels[..., c], self._moved(c, on_axis[..., :c]))
+        return total.logsumexp(dim=-1)
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """(…, C) levels: a component, then its channels one after the other."""
+        k = Categorical(self.logits).sample(generator).long()[..., None]  # (…, 1)
+        levels = torch.zeros(*self.loc.shape[:-2], self.loc.shape[-1])
+        for c in range(levels.shape[-1]):
+            loc = self._moved(c, self.axis(levels[..., :c])).gather(-1, k).squeeze(-1)
+            noise = KERNEL.inverse_cdf(uniform(loc.shape, generator)).to(loc.dtype)
+            drawn = loc + self.scale[..., c].gather(-1, k).squeeze(-1) * noise
+            levels[..., c] = ((drawn + 1) * ((self.n_levels - 1) / 2)).round().clamp(0, self.n_levels - 1)
+        return levels
+
+    @property
+    def mean(self) -> Tensor:
+        """(…, C) levels, each component's channels moved by the means before them."""
+        means: list[Tensor] = []  # (…, K) each, on the axis
+        for c in range(self.loc.shape[-1]):
+            earlier = torch.stack(means, dim=-1) if means else self.loc[..., :0]
+            first = c * (c - 1) // 2
+            means.append((self.loc[..., c] + (self.tie[..., first : first + c] * earlier).sum(-1)).clamp(-1, 1))
+        on_axis = (self.log_weights.exp().unsqueeze(-1) * torch.stack(means, dim=-1)).sum(-2)
+        return (on_axis + 1) * ((self.n_levels - 1) / 2)
+
+    def entropy(self) -> Tensor:
+        """(…) nats: that of the components' choice and, on average, of their channels; an upper bound."""
+        step = 2.0 / (self.n_levels - 1)
+        inside = (self.scale / step).log() + 2.0  # of a logistic, in cells of one level
+        bounded = inside.clamp(0.0, math.log(self.n_levels)).sum(-1)
+        weights = self.log_weights.exp()
+        return (weights * bounded).sum(-1) + Categorical(self.logits).entropy()
+
+    def temperature(self, t: float) -> PixelMixture:
+        """p^(1/t) of each component, see KernelMixture; the mass beyond the borders is left out of account."""
+        logits = self.log_weights / t + (1 - 1 / t) * self.scale.log().sum(-1)
+        return replace(self, logits=logits, scale=self.scale * math.sqrt(t))
+
+    def mixed(self, others) -> PixelMixture:
+        """The equal mixture with others: all components together."""
+        everyone = (self, *others)
+        joined = {name: torch.cat([getattr(one, name) for one in everyone], dim=-2) for name in ("loc", "scale", "tie")}
+        return replace(self, logits=torch.cat([one.log_weights for one in everyone], dim=-1), **joined)
+
+
+@dataclass(frozen=True)
+class LevelMixture(Conditional):
+    """One channel: the same with all that a distribution of numbers can tell."""
+
+    pixel: PixelMixture
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return self.pixel.log_prob(value.unsqueeze(-1))
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        return self.pixel.sample(generator).squeeze(-1)
+
+    @property
+    def table(self) -> Categorical:
+        """The masses of all levels."""
+        shape = self.pixel.logits.shape[:-1]
+        levels = torch.arange(self.pixel.n_levels, dtype=self.pixel.loc.dtype)
+        return Categorical(torch.stack([self.log_prob(level.expand(shape)) for level in levels], dim=-1))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.table.mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.table.mode
+
+    @property
+    def std(self) -> Tensor:
+        return self.table.std
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return self.table.cdf(value)
+
+    def quantile(self, level: Tensor | float) -> Tensor:
+        return self.table.quantile(level)
+
+    def entropy(self) -> Tensor:
+        return self.table.entropy()
+
+    def temperature(self, t: float) -> Categorical:
+        return self.table.temperature(t)
+
+
+class PixelHead(nn.Module):
+    """features (…, width) → PixelMixture, started near the marginal of the levels."""
+
+    def __init__(self, width: int, frequencies: Tensor, n_channels: int, n_components: int):
+        super().__init__()
+        self.n_levels, self.n_channels, self.n_components = len(frequencies), n_channels, n_components
+        n_ties = n_channels * (n_channels - 1) // 2
+        self.sizes = [1, n_channels, n_channels, n_ties]
+        self.linear = nn.Linear(width, n_components * sum(self.sizes))
+        nn.init.normal_(self.linear.weight, std=1e-3)
+        shares = (torch.arange(n_components) + 0.5) / n_components
+        level = torch.searchsorted(frequencies.double().cumsum(0), shares.double()).clamp(max=self.n_levels - 1)
+        loc = level * (2.0 / (self.n_levels - 1)) - 1.0 + 0.02 * (torch.arange(n_components) - n_components / 2)
+        start = torch.zeros(n_components, sum(self.sizes))
+        start[:, 1 : 1 + n_channels] = loc.float().unsqueeze(-1)
+        start[:, 1 + n_channels : 1 + 2 * n_channels] = math.log(0.5 / n_components + 0.05)
+        with torch.no_grad():
+            self.linear.bias.copy_(start.flatten())
+
+    def forward(self, features: Tensor) -> PixelMixture:
+        numbers = self.linear(features).unflatten(-1, (self.n_components, sum(self.sizes)))
+        logits, loc, log_scale, tie = numbers.split(self.sizes, dim=-1)
+        return PixelMixture(logits.squeeze(-1), loc, log_scale.clamp(-7, 3).exp(), tie.tanh(), self.n_levels)
+
+
+class LevelHead(Head):
+    """features (…, width) → LevelMixture of one channel."""
+
+    def __init__(self, width: int, frequencies: Tensor, n_components: int):
+        super().__init__()
+        self.pixel = PixelHead(width, frequencies, 1, n_components)
+
+    def forward(self, features: Tensor) -> LevelMixture:
+        return LevelMixture(self.pixel(features))

@@ -1,0 +1,192 @@
+"""SFARM's masking modes: activations of a grid as Markov chains in two stages over complementary regions.
+
+A mode draws a region for each row: stage (a). Its elements are activated first, one at a time and uniformly (Eq. 11),
+then those outside: stage (b) (Eq. 12). A mode is a protocol, so it says in which order a question is answered; as a
+workload it asks for stage (b) given stage (a). For a mode of your own, write `region` in a subclass, or hand a
+function to RegionMode.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from anygiven.lattice.protocols import Protocol
+from anygiven.lattice.question import Question, random_integers
+from anygiven.lattice.workloads import Workload
+
+Shape = tuple[int, ...]  # (height, width), or (height, width, channels) where each channel is a variable
+
+
+class Staged(Protocol, ABC):
+    """Any order in stages: whatever is in an earlier stage comes first, uniformly inside a stage."""
+
+    is_random = True
+
+    @abstractmethod
+    def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """(B, N) the stage of each variable, and (B,) the number of the row's mode, from 1 on."""
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        assert generator is not None, "a mode needs a generator"
+        stage, _ = self.stages(shape, generator)
+        return stage + torch.rand(shape, generator=generator, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Mode(Staged):
+    """One way of masking a grid."""
+
+    shape: Shape
+
+    @abstractmethod
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        """(n, height, width) bool: what is activated first."""
+
+    def regions(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
+        """(B, N): all channels of a pixel are in the same stage."""
+        n_channels = shape[1] // (self.shape[0] * self.shape[1])
+        return self.region(shape[0], generator).flatten(1).repeat_interleave(n_channels, dim=1)
+
+    def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        stage = (~self.regions(shape, generator)).long()
+        return stage, torch.ones(shape[0], dtype=torch.int64)
+
+    def _rows_and_columns(self) -> tuple[Tensor, Tensor]:
+        """(height, 1) and (1, width)."""
+        return torch.arange(self.shape[0]).view(-1, 1), torch.arange(self.shape[1]).view(1, -1)
+
+    def _cut(self, n: int, size: int, generator: torch.Generator) -> Tensor:
+        """(n, 1, 1) where a grid of `size` rows or columns is cut in two, uniform in 1 … size − 1."""
+        low, high = torch.ones(n, dtype=torch.int64), torch.full((n,), size - 1)
+        return random_integers(low, high, generator).view(-1, 1, 1)
+
+
+@dataclass(frozen=True)
+class Anywhere(Mode):
+    """Uniform over all elements: one stage, ARDM."""
+
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        return torch.ones(n, *self.shape[:2], dtype=torch.bool)
+
+
+@dataclass(frozen=True)
+class LeftToRight(Mode):
+    """The columns left of a cut, then those right of it."""
+
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        _, column = self._rows_and_columns()
+        return (column < self._cut(n, self.shape[1], generator)).expand(n, *self.shape[:2])
+
+
+@dataclass(frozen=True)
+class RightToLeft(Mode):
+    """The columns right of a cut, then those left of it."""
+
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        return LeftToRight(self.shape).region(n, generator).flip(2)
+
+
+@dataclass(frozen=True)
+class TopToBottom(Mode):
+    """The rows above a cut, then those below it."""
+
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        row, _ = self._rows_and_columns()
+        return (row < self._cut(n, self.shape[0], generator)).expand(n, *self.shape[:2])
+
+
+@dataclass(frozen=True)
+class BottomToTop(Mode):
+    """The rows below a cut, then those above it."""
+
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        return TopToBottom(self.shape).region(n, generator).flip(1)
+
+
+@dataclass(frozen=True)
+class ExteriorPatch(Mode):
+    """A box anywhere, from a quarter to three quarters of each side, then what is around it."""
+
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        row, column = self._rows_and_columns()
+        inside = torch.ones(n, *self.shape[:2], dtype=torch.bool)
+        for place, size in ((row, self.shape[0]), (column, self.shape[1])):
+            low, high = torch.full((n,), max(1, size // 4)), torch.full((n,), max(1, 3 * size // 4))
+            length = random_integers(low, high, generator)
+            start = random_integers(torch.zeros_like(length), size - length, generator).view(-1, 1, 1)
+            inside &= (place >= start) & (place < start + length.view(-1, 1, 1))
+        return inside
+
+
+@dataclass(frozen=True)
+class InteriorPatch(Mode):
+    """What is around a box, then the box."""
+
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        return ~ExteriorPatch(self.shape).region(n, generator)
+
+
+@dataclass(frozen=True)
+class RegionMode(Mode):
+    """A mode of your own: function(n, (height, width), generator) → (n, height, width) bool, activated first."""
+
+    function: Callable[[int, Shape, torch.Generator], Tensor]
+
+    def region(self, n: int, generator: torch.Generator) -> Tensor:
+        return self.function(n, self.shape[:2], generator)
+
+
+@dataclass(frozen=True)
+class ModeMixture(Staged):
+    """Each row has one of several modes (Eq. 2), uniformly or by weights."""
+
+    modes: tuple[Mode, ...]
+    weights: tuple[float, ...] | None = None
+
+    def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        law = torch.tensor(self.weights or (1.0,) * len(self.modes))
+        which = torch.multinomial(law, shape[0], replacement=True, generator=generator)
+        stage = torch.zeros(shape, dtype=torch.int64)
+        for k, mode in enumerate(self.modes):
+            rows = which == k
+            stage[rows], _ = mode.stages(torch.Size((int(rows.sum()), shape[1])), generator)
+        return stage, which + 1
+
+
+@dataclass(frozen=True)
+class RegionEvidence(Workload):
+    """The first stage of a mode is evidence, all else is asked."""
+
+    modes: Staged
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
+        stage, _ = self.modes.stages(is_present.shape, generator)
+        is_evidence = is_present & (stage == 0) & (stage > 0).any(1, keepdim=True)
+        return Question(is_present & ~is_evidence, is_evidence)
+
+
+MODES: dict[str, type[Mode]] = {
+    "random": Anywhere, "left to right": LeftToRight, "right to left": RightToLeft, "top to bottom": TopToBottom,
+    "bottom to top": BottomToTop, "interior patch": InteriorPatch, "exterior patch": ExteriorPatch,
+}  # fmt: skip
+
+
+def seven_modes(shape: Shape) -> ModeMixture:
+    """SFARM's uniform mixture."""
+    return ModeMixture(tuple(mode(shape) for mode in MODES.values()))
+
+
+def activation_probability(stage: Tensor, i: Tensor) -> Tensor:
+    """(B, N) p(z_i = 1): how likely each element is active after i (B,) steps, given the stages (Eqs. 19–22).
+
+    Stages before the current one are active, those after it are not; inside it α = i′ / |stage| with i′ the steps
+    spent there.
+    """
+    before = torch.stack([(stage < k).sum(1) for k in range(int(stage.max()) + 1)], dim=1).gather(1, stage)
+    size = torch.stack([(stage == k).sum(1) for k in range(int(stage.max()) + 1)], dim=1).gather(1, stage)
+    return ((i.unsqueeze(1) - before) / size).clamp(0, 1)

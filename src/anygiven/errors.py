@@ -13,6 +13,10 @@ class TextError(AnyGivenError, ValueError):
     """The text cannot be read or modelled as it is."""
 
 
+class ImageError(AnyGivenError, ValueError):
+    """The images cannot be read or modelled as they are."""
+
+
 class SchemaError(AnyGivenError, ValueError):
     """A column, a domain or a value does not fit the schema."""
 

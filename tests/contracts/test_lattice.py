@@ -7,7 +7,10 @@ import torch
 
 from anygiven.lattice import (
     EVIDENCE,
+    MODES,
     NEVER,
+    Activations,
+    Anywhere,
     BernoulliEvidence,
     BitReversal,
     Blend,
@@ -19,6 +22,7 @@ from anygiven.lattice import (
     Grouped,
     Joint,
     KnownAsked,
+    LeftToRight,
     Looks,
     Mixture,
     Objective,
@@ -26,29 +30,38 @@ from anygiven.lattice import (
     Question,
     RandomBudget,
     RandomOrder,
+    RegionEvidence,
+    RegionMode,
     Strided,
     UniformEvidence,
     WholePath,
     Workload,
     mixture,
     planned_sizes,
+    seven_modes,
 )
 
 N = 7
+SHAPE = (1, N)  # as a grid
 PATTERNS = torch.rand(50, N, generator=torch.Generator().manual_seed(0)) < 0.6
 WORKLOADS = [
     Joint(), CardMask(), UniformEvidence(), BernoulliEvidence(0.3), KnownAsked((0, 2)), KnownAsked((0,), (3, 4)),
-    GapPatterns(PATTERNS), mixture([Joint(), UniformEvidence()]),
+    GapPatterns(PATTERNS), mixture([Joint(), UniformEvidence()]), RegionEvidence(LeftToRight(SHAPE)),
 ]  # fmt: skip
 PROTOCOLS = [
     Canonical(), Canonical((6, 5, 4, 3, 2, 1, 0)), RandomOrder(), Strided(3), Budget(Canonical(), 3),
     Budget(RandomOrder(), 2), BitReversal(), Grouped(RandomOrder(), (1, 2, 9)), RandomBudget(RandomOrder()),
+    *(mode(SHAPE) for mode in MODES.values()), seven_modes(SHAPE),
+    RegionMode(SHAPE, lambda n, shape, generator: torch.arange(N).expand(n, 1, N) % 2 == 0),
 ]  # fmt: skip
 OBJECTIVES = [
     *(Looks(w, p) for w in WORKLOADS for p in PROTOCOLS[:3]),
     *(WholePath(w, p) for w in WORKLOADS for p in PROTOCOLS),
     *(Glimpse(w, p, e, c) for w in WORKLOADS for p in PROTOCOLS[:4] for e in (False, True) for c in (False, True)),
     Blend((Looks(), WholePath(CardMask())), (0.5, 0.5)),
+    Activations(Anywhere(SHAPE)),
+    Activations(seven_modes(SHAPE)),
+    Activations(seven_modes(SHAPE), several=3),
 ]
 
 

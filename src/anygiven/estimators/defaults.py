@@ -17,6 +17,8 @@ class Architecture:
     dropout: float
     n_components: int
     n_heads: int = 4  # of attention
+    kernel: int = 5  # of convolutions
+    n_sizes: int = 2  # of a U-Net
 
     def to_json(self) -> dict:
         return asdict(self)

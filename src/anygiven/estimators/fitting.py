@@ -71,10 +71,8 @@ def build_model(domains: Sequence[Domain], architecture: Architecture, seed: int
     """Network and head for some domains, with weights from a seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        more = {} if architecture.network == "mlp" else {"n_heads": architecture.n_heads}
-        network = NETWORKS[architecture.network](
-            domains, architecture.width, architecture.depth, architecture.dropout, **more
-        )
+        kind = NETWORKS[architecture.network]
+        network = kind(domains, **{name: getattr(architecture, name) for name in kind.settings})
         return any_order_model(network, joint_head_for(network.width, domains, architecture.n_components))
 
 

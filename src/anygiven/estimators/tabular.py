@@ -20,7 +20,7 @@ from anygiven.estimators.workload import objective_of, untrained_columns
 from anygiven.inference import draw, fill, log_prob, log_prob_by_ratio, order_ensemble
 from anygiven.inference.summaries import summarise
 from anygiven.lattice import Budget, Canonical, Path, Question
-from anygiven.networks import NETWORKS
+from anygiven.networks import networks_for
 from anygiven.training import Data, Outcome, Settings
 from anygiven.variables import Schema, Table, read_table, schema_of
 from anygiven.variables.domains import Domain
@@ -118,8 +118,9 @@ class TabularDensity(Density):
         return self
 
     def _architecture(self, n_rows: int) -> Architecture:
-        if self.network not in ("auto", *NETWORKS):
-            raise QuestionError(f"There is no network {self.network!r}; use auto or one of {', '.join(NETWORKS)}.")
+        networks = networks_for("table")
+        if self.network not in ("auto", *networks):
+            raise QuestionError(f"There is no network {self.network!r}; use auto or one of {', '.join(networks)}.")
         chosen = architecture_for(n_rows, len(self.schema_.variables), self.network)
         given = {
             name: getattr(self, name)

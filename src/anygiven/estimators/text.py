@@ -20,7 +20,7 @@ from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
 from anygiven.inference import draw, log_prob, losses_by_evidence, nearly_independent
 from anygiven.lattice import Canonical, Grouped, Path, Protocol, Question, RandomOrder, planned_sizes
-from anygiven.networks import NETWORKS
+from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import SYMBOL, Alike, domain_from_json
 from anygiven.variables.schema import Variable
@@ -180,7 +180,7 @@ class TextDensity(Density):
         return self
 
     def _architecture(self, n_characters: int) -> Architecture:
-        networks = [name for name in NETWORKS if name != "mlp"]
+        networks = networks_for("text")
         if self.network not in networks:
             raise QuestionError(f"There is no network {self.network!r} for text; use one of {', '.join(networks)}.")
         chosen = text_architecture_for(n_characters, self.network)

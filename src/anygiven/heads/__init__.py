@@ -35,8 +35,8 @@ def joint_head_for(width: int, domains: Sequence[Domain], n_components: int = 8)
 
 __all__ = [
     "AlikeCategories", "AlikeConditionals", "AlikeHead", "AlikePixels", "AtomsPlusContinuous",
-    "AtomsPlusContinuousHead", "Bernoulli", "BernoulliHead", "Categorical", "CategoricalHead", "Conditional", "Conditionals",
-    "DiscretisedLogisticHead", "DiscretisedMixture", "Gaussian", "GaussianHead", "Head", "JointHead", "KernelMixture",
-    "LevelHead", "LevelMixture", "MixtureHead", "Ordinal", "OrdinalHead", "PixelHead", "PixelMixture",
+    "AtomsPlusContinuousHead", "Bernoulli", "BernoulliHead", "Categorical", "CategoricalHead", "Conditional",
+    "Conditionals", "DiscretisedLogisticHead", "DiscretisedMixture", "Gaussian", "GaussianHead", "Head", "JointHead",
+    "KernelMixture", "LevelHead", "LevelMixture", "MixtureHead", "Ordinal", "OrdinalHead", "PixelHead", "PixelMixture",
     "TableConditionals", "TableHead", "joint_head_for",
 ]  # fmt: skip

@@ -6,15 +6,23 @@ from anygiven.networks.path import PathNetwork, PathWalk
 from anygiven.networks.path_convolutions import PathConvolutions
 from anygiven.networks.path_transformer import PathTransformer
 from anygiven.networks.transformer import MaskedTransformer
+from anygiven.networks.unet import AbsorbingUNet
 
 NETWORKS: dict[str, type[AbsorbingNetwork] | type[PathNetwork]] = {
     "mlp": ResidualMLP,
     "transformer": MaskedTransformer,
     "path": PathTransformer,
     "convolutions": PathConvolutions,
+    "unet": AbsorbingUNet,
 }
 
+
+def networks_for(kind: str) -> list[str]:
+    """The names of the networks that read a "table", a "text" or an "image"."""
+    return [name for name, network in NETWORKS.items() if kind in network.kinds]
+
+
 __all__ = [
-    "NETWORKS", "AbsorbingNetwork", "MaskedTransformer", "PathConvolutions", "PathNetwork", "PathTransformer",
-    "PathWalk", "ResidualMLP",
+    "NETWORKS", "AbsorbingNetwork", "AbsorbingUNet", "MaskedTransformer", "PathConvolutions", "PathNetwork",
+    "PathTransformer", "PathWalk", "ResidualMLP", "networks_for",
 ]  # fmt: skip

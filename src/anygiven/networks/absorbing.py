@@ -10,6 +10,8 @@ from torch import Tensor, nn
 class AbsorbingNetwork(nn.Module, ABC):
     """(cells, is_evidence) → features (B, width), or (B, N, width) with features of each variable."""
 
+    settings: tuple[str, ...] = ("width", "depth", "dropout")  # what of an architecture it is built with
+    kinds: tuple[str, ...] = ("table", "text", "image")  # of variables that it reads
     width: int
     takes_mode = False  # whether forward takes a third: the masking mode (B,) of the evidence, 0 where it is unsaid
 

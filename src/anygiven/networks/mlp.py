@@ -25,6 +25,8 @@ class ResidualBlock(nn.Module):
 
 
 class ResidualMLP(AbsorbingNetwork):
+    kinds = ("table",)
+
     def __init__(self, domains: Sequence[Domain], width: int = 256, depth: int = 3, dropout: float = 0.1):
         super().__init__()
         self.width = width

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import torch
 from torch import Tensor, nn
+
+from anygiven.networks.hiding import NEVER
 
 
 class PathNetwork(nn.Module, ABC):
     """(cells, step) → features (B, N, width) of every query variable, from the content of earlier steps alone."""
 
+    settings: tuple[str, ...] = ("width", "depth", "dropout")  # what of an architecture it is built with
+    kinds: tuple[str, ...] = ("table", "text", "image")  # of variables that it reads
     width: int
 
     @abstractmethod
@@ -30,3 +35,13 @@ class PathWalk(ABC):
     def reveal(self, cells: Tensor, step: Tensor) -> None:
         """Take all cells (B, N, 4), in which this step's variables now have values, and go on. In `step` (B, N) some
         of this step's variables may have been put off to a later one."""
+
+
+def asks(step: Tensor) -> Tensor:
+    """(B, N) whether a variable is query."""
+    return (step >= 0) & (step != NEVER)
+
+
+def last_step(step: Tensor) -> Tensor:
+    """(B, 1); what is revealed there is seen by nobody."""
+    return torch.where(asks(step), step, 0).amax(1, keepdim=True)

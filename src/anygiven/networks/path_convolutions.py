@@ -23,7 +23,7 @@ from torch.nn.functional import conv2d, pad
 from anygiven.networks.attention import SquaredReLU
 from anygiven.networks.grids import Planes, grid_of
 from anygiven.networks.hiding import EVIDENCE, NEVER, hide
-from anygiven.networks.path import PathNetwork, PathWalk
+from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
 from anygiven.variables.domains import Domain
 
 VALUE_WIDTH = 16
@@ -127,7 +127,7 @@ def seen(content: Tensor, own: Tensor, is_middle: Tensor | bool) -> tuple[Tensor
 
 def sights(step: Tensor, shape: tuple[int, int]) -> Iterator[tuple[Tensor, Sight]]:
     """(rows, their sight): rows of one kind together."""
-    asked = (step >= 0) & (step != NEVER)
+    asked = asks(step)
     has_evidence = (step == EVIDENCE).any(1)
     kind = torch.full((len(step),), -1)  # −1 any path, 0 … 7 a scan, 8 a look
     for scan, order in enumerate(scans(*shape)):
@@ -181,6 +181,9 @@ class PathBlock(nn.Module):
 
 
 class PathConvolutions(PathNetwork):
+    settings = ("width", "depth", "dropout", "kernel")
+    kinds = ("image",)
+
     def __init__(
         self, domains: Sequence[Domain], width: int = 64, depth: int = 8, dropout: float = 0.0, kernel: int = 5
     ):
@@ -206,7 +209,7 @@ class PathConvolutions(PathNetwork):
     def start(self, cells: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors (B, H, W, width) that know their place and whether it is evidence, and values (B, H, W, …)."""
         is_evidence = (step == EVIDENCE).float().unflatten(1, self.shape).unsqueeze(-1)
-        v = self.value_of(hide(cells, step != NEVER)).unflatten(1, self.shape)
+        v = self.value_of(hide(cells, step < last_step(step))).unflatten(1, self.shape)
         return self.places + self.is_known * is_evidence, v
 
     def value_of(self, cells: Tensor) -> Tensor:
@@ -240,9 +243,13 @@ class ConvolutionWalk(PathWalk):
 
     def reveal(self, cells: Tensor, step: Tensor) -> None:
         self.features()  # others may see the vectors of this step
+        are_all_taken = bool(((self.step == self.t) <= (step == self.t)).all())
         row, place = (step == self.t).nonzero(as_tuple=True)
         self.v[row, place] = self.network.value_of(cells[row, place])
-        self.step, self.is_found, self.t = step, False, self.t + 1
+        self.step = step
+        if not are_all_taken:  # their vectors must not know of what was put off
+            self._advance(row, place)
+        self.is_found, self.t = False, self.t + 1
 
     def _advance(self, row: Tensor, place: Tensor) -> None:
         """The vectors of M places, given by their rows and numbers, through all blocks."""

@@ -18,7 +18,7 @@ from torch.nn.functional import embedding
 from anygiven.networks.attention import Attended, AttentionBlock, Memory, Rotary
 from anygiven.networks.hiding import EVIDENCE, NEVER, NOTHING, visible
 from anygiven.networks.neighbours import neighbours_for
-from anygiven.networks.path import PathNetwork, PathWalk
+from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
 from anygiven.networks.tokens import tokens_for
 from anygiven.variables.domains import Domain
 
@@ -54,16 +54,6 @@ class TokenRows:
 def as_bias(is_visible: Tensor) -> Tensor:
     """(B, Q, K) bool → (B, 1, Q, K) float, −inf where not visible."""
     return torch.zeros(is_visible.shape).masked_fill_(~is_visible, -torch.inf).unsqueeze(1)
-
-
-def asks(step: Tensor) -> Tensor:
-    """(B, N) whether a variable is query."""
-    return (step >= 0) & (step != NEVER)
-
-
-def last_step(step: Tensor) -> Tensor:
-    """(B, 1); what is revealed there is seen by nobody."""
-    return torch.where(asks(step), step, 0).amax(1, keepdim=True)
 
 
 def is_single_file(step: Tensor) -> Tensor:
@@ -128,6 +118,8 @@ def buckets(step: Tensor, is_fused: Tensor) -> Iterator[tuple[Tensor, bool]]:
 
 
 class PathTransformer(PathNetwork):
+    settings = ("width", "depth", "dropout", "n_heads")
+
     def __init__(
         self, domains: Sequence[Domain], width: int = 96, depth: int = 3, dropout: float = 0.1, n_heads: int = 4
     ):

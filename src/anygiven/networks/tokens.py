@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from anygiven.networks.embedding import CellFeatures
 from anygiven.networks.hiding import hide
-from anygiven.variables.domains import SYMBOL, Alike, Domain
+from anygiven.variables.domains import Alike, Domain, Levels
 
 
 class Tokens(nn.Module, ABC):
@@ -50,18 +50,23 @@ class AlikeTokens(Tokens):
     def __init__(self, domains: Alike, width: int):
         super().__init__()
         self.names = nn.Parameter(0.1 * torch.randn(len(domains), width))
-        self.symbols = nn.Embedding(domains.domain.n_symbols + 1, width)  # the last: not shown
-        nn.init.normal_(self.symbols.weight, std=0.3)
+        self.n_channels = domains.domain.n_channels if isinstance(domains.domain, Levels) else 1
+        self.n_symbols = domains.domain.n_symbols
+        self.symbols = nn.Embedding(self.n_channels * self.n_symbols + 1, width)  # the last: not shown
+        nn.init.normal_(self.symbols.weight, std=0.3 / self.n_channels**0.5)
 
     def _symbols(self, cells: Tensor, is_shown: Tensor) -> Tensor:
-        """(B, N)"""
-        return torch.where(is_shown, hide(cells, is_shown)[..., SYMBOL].long(), self.symbols.num_embeddings - 1)
+        """(B, N, channels): a pixel has one for each channel, all others have one."""
+        shown = hide(cells, is_shown)[..., : self.n_channels].long()
+        shown = shown + self.n_symbols * torch.arange(self.n_channels)
+        return torch.where(is_shown.unsqueeze(-1), shown, self.symbols.num_embeddings - 1)
 
     def values(self, cells: Tensor, is_shown: Tensor) -> Tensor:
-        return self.symbols(self._symbols(cells, is_shown))
+        return self.symbols(self._symbols(cells, is_shown)).sum(-2)
 
     def values_of(self, variables: Tensor, cells: Tensor, is_shown: Tensor) -> Tensor:
-        return self.symbols(self._symbols(cells, is_shown).gather(1, variables))
+        index = variables.unsqueeze(-1).expand(-1, -1, self.n_channels)
+        return self.symbols(self._symbols(cells, is_shown).gather(1, index)).sum(-2)
 
 
 def tokens_for(domains: Sequence[Domain], width: int) -> Tokens:

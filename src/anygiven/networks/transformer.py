@@ -15,6 +15,8 @@ from anygiven.variables.domains import Domain
 
 
 class MaskedTransformer(AbsorbingNetwork):
+    settings = ("width", "depth", "dropout", "n_heads")
+
     def __init__(
         self, domains: Sequence[Domain], width: int = 96, depth: int = 3, dropout: float = 0.1, n_heads: int = 4
     ):

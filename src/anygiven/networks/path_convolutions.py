@@ -224,7 +224,7 @@ class ConvolutionWalk(PathWalk):
     """A path with the vectors of all blocks kept: each step computes those of its own places alone."""
 
     def __init__(self, network: PathConvolutions, cells: Tensor, step: Tensor):
-        self.network, self.step, self.t, self.is_found = network, step, 0, False
+        self.network, self.step, self.t, self.is_found = network, step.clone(), 0, False
         self.out = cells.new_zeros(*step.shape, network.width)
         known = hide(cells, step == EVIDENCE)
         h, v = network.start(known, torch.where(step == EVIDENCE, EVIDENCE, NEVER))
@@ -246,7 +246,7 @@ class ConvolutionWalk(PathWalk):
         are_all_taken = bool(((self.step == self.t) <= (step == self.t)).all())
         row, place = (step == self.t).nonzero(as_tuple=True)
         self.v[row, place] = self.network.value_of(cells[row, place])
-        self.step = step
+        self.step = step.clone()
         if not are_all_taken:  # their vectors must not know of what was put off
             self._advance(row, place)
         self.is_found, self.t = False, self.t + 1

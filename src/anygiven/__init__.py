@@ -13,6 +13,7 @@ __all__ = [
     "AnyGivenWarning",
     "AnyOrderImputer",
     "Conditional",
+    "ImageDensity",
     "TabularDensity",
     "TextDensity",
     "load",
@@ -20,10 +21,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from anygiven.errors import AnyGivenError, AnyGivenWarning
-    from anygiven.estimators import AnyOrderImputer, Conditional, TabularDensity, TextDensity
+    from anygiven.estimators import AnyOrderImputer, Conditional, ImageDensity, TabularDensity, TextDensity
 
 
-def load(path) -> TabularDensity | TextDensity:
+def load(path) -> TabularDensity | TextDensity | ImageDensity:
     """Read a model folder."""
     from anygiven.estimators import DENSITIES
     from anygiven.estimators.folder import kind_of

@@ -42,3 +42,9 @@ def text_architecture_for(n_characters: int, network: str) -> Architecture:
     """Small for a chapter, wider for a shelf of books."""
     width, depth = (64, 3) if n_characters < 100_000 else (128, 4) if n_characters < 2_000_000 else (192, 5)
     return Architecture(network, width, depth, 0.1 if n_characters < 2_000_000 else 0.0, 0)
+
+
+def image_architecture_for(n_images: int, network: str) -> Architecture:
+    """Small ones, for a laptop."""
+    width, depth = {"convolutions": (64, 8), "unet": (32, 2)}.get(network, (96, 4))
+    return Architecture(network, width, depth, 0.0 if n_images >= 10_000 else 0.1, 0)

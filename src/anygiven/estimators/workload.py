@@ -9,8 +9,11 @@ from torch import Tensor
 
 from anygiven.errors import QuestionError
 from anygiven.lattice import (
+    Activations,
+    Anywhere,
     BernoulliEvidence,
     Blend,
+    Budget,
     CardMask,
     GapPatterns,
     Glimpse,
@@ -20,14 +23,17 @@ from anygiven.lattice import (
     Objective,
     RandomBudget,
     RandomOrder,
+    RegionEvidence,
     UniformEvidence,
     WholePath,
     Workload,
+    seven_modes,
 )
 from anygiven.lattice.workloads import Mixture
 from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.variables import Schema
 
+IMAGE_SHARES = (0.4, 0.3, 0.2, 0.1)  # joint, regions, random evidence, looks
 TEXT_SHARES = (0.5, 0.1, 0.3, 0.1)  # joint, marginals, conditionals one at a time, conditionals in groups
 WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
 
@@ -107,6 +113,33 @@ def text_objective_of(workload: Any) -> Objective:
         raise QuestionError(f"{workload!r} is not a workload for text: use one of {', '.join(parts)}.")
     chosen = parts[workload]
     return Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0]
+
+
+def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> Objective:
+    """Whole paths in raster order for networks that read paths, steps of a mode's chain for those that look."""
+    if isinstance(workload, Objective):
+        return workload
+    modes = seven_modes(shape)
+    if issubclass(NETWORKS[network], PathNetwork):
+        look = WholePath(UniformEvidence(), Budget(RandomOrder(), 1))
+        parts: dict[str, Objective] = {
+            "any": Blend((WholePath(Joint()), WholePath(RegionEvidence(modes)), WholePath(UniformEvidence()), look),
+                         IMAGE_SHARES),
+            "joint": WholePath(Joint()), "marginals": WholePath(CardMask()),
+            "conditionals": WholePath(UniformEvidence()), "random": WholePath(UniformEvidence()),
+            "modes": WholePath(RegionEvidence(modes)),
+        }  # fmt: skip
+    else:
+        parts = {
+            "any": Activations(modes), "modes": Activations(modes), "random": Activations(Anywhere(shape)),
+            "joint": Glimpse(Joint(), edges=True, cardinality=False), "marginals": Glimpse(CardMask()),
+            "conditionals": Looks(UniformEvidence()),
+        }  # fmt: skip
+    if isinstance(workload, Workload):
+        return WholePath(workload) if issubclass(NETWORKS[network], PathNetwork) else Looks(workload)
+    if workload not in parts:
+        raise QuestionError(f"{workload!r} is not a workload for images: use one of {', '.join(parts)}.")
+    return parts[workload]
 
 
 def untrained_columns(workload: Any, schema: Schema, is_query: Tensor) -> list[str]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from anygiven.lattice import Path
 from anygiven.model import AnyOrderModel, Walk
 
-CHUNK = 8192
+MAX_ROWS, MAX_VARIABLES = 8192, 2**17  # drawn at a time; a wide row has more to remember
 
 Report = Callable[[float], None]
 Choice = Callable[[Walk, Tensor], Tensor]  # (walk, entropies of its columns (B, C)) → what is revealed now (B, C)
@@ -31,7 +31,7 @@ def draw(
     With `choose`, each step looks at all that it asks and reveals what is chosen; the rest is asked again.
     """
     out = x.clone()
-    chunks = torch.arange(len(x)).split(CHUNK)
+    chunks = torch.arange(len(x)).split(max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1]))))
     for c, rows in enumerate(chunks):
         walk = model.walk(x[rows], path.rows(rows))
         n_asked = max(1, int(path.rows(rows).is_query.sum()))
@@ -61,3 +61,12 @@ def nearly_independent(bound: float) -> Choice:
         return torch.zeros_like(asked).scatter(1, order, kept)
 
     return choose
+
+
+@torch.no_grad()
+def expected(model: AnyOrderModel, x: Tensor, is_known: Tensor) -> Tensor:
+    """(B, N, 4) x with the mean of every variable that is not known, seen at once; for variables that are alike."""
+    means = model.look(x, is_known).mean  # type: ignore[attr-defined]
+    out = x.clone()
+    out[..., : means.shape[-1]] = torch.where(is_known.unsqueeze(-1), x[..., : means.shape[-1]], means)
+    return out

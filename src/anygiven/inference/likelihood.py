@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from anygiven.lattice import Canonical, Path, Protocol, Question
+from anygiven.lattice import Canonical, Joint, Looks, Path, Protocol, Question, RandomOrder, WholePath
 from anygiven.lattice.question import random_subset
-from anygiven.model import AnyOrderModel
+from anygiven.model import AnyOrderModel, PathModel
 
-CHUNK = 4096  # rows scored at a time
+MAX_ROWS, MAX_VARIABLES = 4096, 2**17  # scored at a time
 
 
 def log_prob(
@@ -28,12 +28,13 @@ def log_prob(
     This is section 5.2's second method, the direct path from evidence to query.
     """
     out = []
-    for done, rows in enumerate(torch.arange(len(x)).split(CHUNK)):
+    chunks = torch.arange(len(x)).split(max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1]))))
+    for done, rows in enumerate(chunks):
         part = Question(question.is_query[rows], question.is_evidence[rows])
         totals = [_along(model, x[rows], part, protocol, generator) for protocol in protocols]
         out.append(torch.stack(totals).double().logsumexp(0) - math.log(len(totals)))
         if report:
-            report(min(1.0, (done + 1) * CHUNK / len(x)))
+            report((done + 1) / len(chunks))
     return torch.cat(out) if out else torch.zeros(0, dtype=torch.float64)
 
 
@@ -78,3 +79,30 @@ def losses_by_evidence(model: AnyOrderModel, data, n_sizes: int = 12, seed: int 
         path = Path.look(known, data.is_present & ~known)
         losses.append(float(-model.log_prob(data.x, path).sum() / path.is_query.sum().clamp(min=1)))
     return sizes, losses
+
+
+def scan_orders(shape: tuple[int, ...], n_orders: int, seed: int = 0) -> list[Protocol]:
+    """Orders of a grid: the raster order, its mirror images, their transposes, and then random ones."""
+    place = torch.arange(math.prod(shape)).view(*shape[:2], -1)
+    mirrored = [place, place.flip(1), place.flip(0), place.flip(0, 1)]
+    orders = [m.flatten().tolist() for m in mirrored] + [m.transpose(0, 1).flatten().tolist() for m in mirrored]
+    generator = torch.Generator().manual_seed(seed + 13)
+    while len(orders) < n_orders:
+        orders.append(torch.randperm(place.numel(), generator=generator).tolist())
+    return [Canonical(), *(Canonical(tuple(order)) for order in orders[1:n_orders])]
+
+
+@torch.no_grad()
+def elbo(model: AnyOrderModel, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    """(B,) log p along a random order, averaged over n draws (Eqs. 7 and 8): on average below log p(x).
+
+    Where a path costs one pass, a draw is a whole order; else it is one step, weighted by their number.
+    """
+    objective = WholePath(Joint(), RandomOrder()) if isinstance(model, PathModel) else Looks(Joint())
+    total = x.new_zeros(len(x), dtype=torch.float64)
+    size = max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1])))
+    for rows in torch.arange(len(x)).split(size):
+        for _ in range(n):
+            path, weights = objective.draw(torch.ones(len(rows), x.shape[1], dtype=torch.bool), generator)
+            total[rows] += (weights * model.log_prob(x[rows], path)).sum(1).double() / n
+    return total

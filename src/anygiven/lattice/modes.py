@@ -149,8 +149,9 @@ class ModeMixture(Staged):
     weights: tuple[float, ...] | None = None
 
     def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        law = torch.tensor(self.weights or (1.0,) * len(self.modes))
-        which = torch.multinomial(law, shape[0], replacement=True, generator=generator)
+        law = torch.tensor(self.weights or (1.0,) * len(self.modes), dtype=torch.float64).cumsum(0)
+        noise = torch.rand(shape[0], generator=generator, dtype=torch.float64)  # multinomial refuses no rows at all
+        which = torch.searchsorted(law, noise * law[-1], right=True).clamp(max=len(self.modes) - 1)
         stage = torch.zeros(shape, dtype=torch.int64)
         for k, mode in enumerate(self.modes):
             rows = which == k

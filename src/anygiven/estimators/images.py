@@ -1,0 +1,349 @@
+"""ImageDensity: fit images once, then ask any pixels given any others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from anygiven.errors import ImageError, QuestionError
+from anygiven.estimators.defaults import Architecture, image_architecture_for
+from anygiven.estimators.density import Density
+from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
+from anygiven.estimators.progress import share_bar
+from anygiven.estimators.workload import image_objective_of
+from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, nearly_independent, scan_orders
+from anygiven.inference.drawing import Choice
+from anygiven.lattice import Canonical, Grouped, Path, Protocol, Question, RandomOrder, planned_sizes
+from anygiven.networks import networks_for
+from anygiven.training import Data, Settings
+from anygiven.variables.domains import Alike, Levels, domain_from_json
+from anygiven.variables.images import Images, cells_of_images, image_domains, images_of_cells, read_images
+
+MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with steps="auto"
+N_VALID = 100  # images that the validation questions are about
+
+
+class Pictures:
+    """Images as rows for training, made when they are asked for."""
+
+    def __init__(self, levels: np.ndarray, domains: Alike):
+        self.levels, self.domains = levels, domains
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def rows(self, index: Tensor) -> Data:
+        cells = cells_of_images(self.levels[index.numpy()], self.domains)
+        return Data(torch.from_numpy(cells), torch.ones(cells.shape[:2], dtype=torch.bool))
+
+
+class ImageDensity(Density):
+    """The distribution of images of one size, and every conditional of it.
+
+    Parameters
+    ----------
+    element : "pixel" or "channel"
+        What is revealed at a time: a pixel with all its channels, or one channel of it.
+    components : int, optional
+        Logistics in the mixture of a level; 0: a mass for each level. By default 0 for two levels, else 10.
+    workload : str or Objective
+        Which questions will be asked: "any" (default: scoring and inpainting alike), "joint", "marginals",
+        "conditionals", "modes" (SFARM's seven kinds of evidence) or "random" (ARDM's uniform evidence).
+    network : "convolutions", "unet", "path" or "transformer"
+        Path convolutions score and train a whole path in one pass; a U-Net looks once a step.
+    max_minutes : float
+        Training stops by then at the latest.
+    max_steps, width, depth, dropout, kernel, learning_rate, weight_decay, batch_size : optional
+    checkpoint : path, optional
+        A folder where training saves its state every 20 seconds; fitting the same images again resumes there.
+    verbose : bool, optional
+        Progress on standard error; by default only in a terminal.
+    random_state : int
+    """
+
+    kind = "image"
+
+    def __init__(
+        self,
+        element="pixel",
+        components=None,
+        workload="any",
+        network="convolutions",
+        max_minutes=10.0,
+        max_steps=None,
+        width=None,
+        depth=None,
+        dropout=None,
+        kernel=None,
+        learning_rate=None,
+        weight_decay=0.02,
+        batch_size=16,
+        checkpoint=None,
+        verbose=None,
+        random_state=0,
+    ):
+        self.element = element
+        self.components = components
+        self.workload = workload
+        self.network = network
+        self.max_minutes = max_minutes
+        self.max_steps = max_steps
+        self.width = width
+        self.depth = depth
+        self.dropout = dropout
+        self.kernel = kernel
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X, y=None) -> ImageDensity:
+        """Learn from an array (n, height, width[, channels]), an npz file, or a folder of pictures."""
+        self.seed_ = self._seed()
+        images = read_images(X)
+        self.size_, self.n_levels_ = images.size, images.n_levels
+        self.domains_ = image_domains(images, self.element)
+        self.architecture_ = self._architecture(len(images))
+        objective = image_objective_of(self.workload, self.architecture_.network, self.domains_.shape)
+        recipe = Recipe(self.domains, self.architecture_, objective, self._settings())
+        fingerprint = fingerprint_of(recipe, str(self.workload), images.levels) if self.checkpoint else ""
+        held = None
+
+        def split(seed: int) -> tuple[Pictures, Data]:
+            nonlocal held
+            learn, valid = hold_out(len(images), seed)
+            held = Pictures(images.levels[valid[:N_VALID].numpy()], self.domains_)
+            return Pictures(images.levels[learn.numpy()], self.domains_), held.rows(torch.arange(len(held)))
+
+        self.model_, outcomes = fit_models(recipe, split, 1, self.checkpoint, fingerprint, self.verbose)
+        outcome = outcomes[0]
+        self.report_ = {
+            "images": len(images), "size": list(images.size), "levels": images.n_levels,
+            "parameters": self.model_.n_parameters, "steps": outcome.steps, "best_step": outcome.best_step,
+            "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
+        }  # fmt: skip
+        assert held is not None
+        valid = held.rows(torch.arange(len(held)))
+        self.report_["losses"] = losses_by_evidence(self.model_, valid)
+        if self._scores_in_one_pass:
+            self.report_["held_out_bits_per_dim"] = self._bits(self._log_prob(valid.x, self._whole(valid.x), None))
+        return self
+
+    @property
+    def _scores_in_one_pass(self) -> bool:
+        from anygiven.model import PathModel
+
+        return isinstance(self.model_, PathModel)
+
+    def _architecture(self, n_images: int) -> Architecture:
+        networks = networks_for("image")
+        if self.network not in networks:
+            raise QuestionError(f"There is no network {self.network!r} for images; use one of {', '.join(networks)}.")
+        chosen = image_architecture_for(n_images, self.network)
+        components = self.components if self.components is not None else 0 if self.n_levels_ == 2 else 10
+        if components < 1 and self._domain.n_channels > 1:
+            raise QuestionError("Pixels of several channels need a mixture; use components=10 or element='channel'.")
+        names = ("width", "depth", "dropout", "kernel")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return replace(chosen, n_components=components, **given)
+
+    @property
+    def _domain(self) -> Levels:
+        assert isinstance(self.domains_.domain, Levels)
+        return self.domains_.domain
+
+    def _settings(self) -> Settings:
+        is_unet = self.network == "unet"
+        return Settings(
+            max_steps=self.max_steps or 1_000_000,
+            max_minutes=self.max_minutes,
+            learning_rate=self.learning_rate or (1e-3 if is_unet else 4e-3),
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            muon=not is_unet,
+            ema=0.998,
+            clip=1.0,
+            validation_rows=N_VALID,
+            evaluations=20,
+            patience=15,
+            seed=self.seed_,
+        )
+
+    # ------------------------------------------------------------------ how likely
+
+    def log_prob(self, X, *, where=None, given=None, orders: int = 1) -> np.ndarray:
+        """Log probability in nats of each image: of all pixels, of a region, of a region given another.
+
+        `where` and `given` are masks (height, width), or one for each image; what is in neither is left open. The
+        pixels come in raster order. With more `orders` it is the log of the mean of p along as many orders (Eq. 14):
+        the eight scanning orders, then random ones.
+        """
+        self._check_fitted()
+        x = self._encode(X)
+        question = self._question(len(x), where, given)
+        return self._log_prob(x, question, orders)
+
+    def _log_prob(self, x: Tensor, question: Question, orders: int | None) -> np.ndarray:
+        protocols = scan_orders(self.domains_.shape, orders or 1, self.seed_)
+        with share_bar("scoring", self.verbose if len(x) > 500 else False) as report:
+            return log_prob(self.model_, x, question, protocols, report=report).numpy()
+
+    def elbo(self, X, *, n: int = 1, random_state=None) -> np.ndarray:
+        """The evidence lower bound of each image (Eq. 8): the mean of log p(x | order) over random orders.
+
+        Estimated from `n` drawn orders (in one pass each), or from n drawn steps where a network looks.
+        """
+        self._check_fitted()
+        return elbo(self.model_, self._encode(X), n, self._generator(random_state)).numpy()
+
+    def bits_per_dim(self, X, *, orders: int = 1) -> float:
+        """Mean −log₂ p divided by height × width × channels."""
+        return self._bits(self.log_prob(X, orders=orders))
+
+    def _bits(self, nats: np.ndarray) -> float:
+        return float(-nats.mean() / math.log(2) / math.prod(self.size_))
+
+    def score(self, X, y=None) -> float:
+        """Mean log probability of an image, in nats: higher is better."""
+        return float(self.log_prob(X).mean())
+
+    # ------------------------------------------------------------------ draws
+
+    def sample(self, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
+               random_state=None) -> np.ndarray:  # fmt: skip
+        """New images (n, height, width[, channels])."""
+        self._check_fitted()
+        self._check_number(n)
+        nothing = torch.zeros(n, len(self.domains_), 4)
+        is_known = np.zeros(self.size_[:2], dtype=bool)
+        return self._decode(self._draw(nothing, self._mask(is_known, n), steps, temperature, random_state))
+
+    def inpaint(self, image, is_known, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
+                random_state=None) -> np.ndarray:  # fmt: skip
+        """n completions (n, height, width[, channels]) of one image; what is known stays as it is.
+
+        By default pixel by pixel in raster order. With a number of `steps`, in groups planned by what each step is
+        known to lose; with "auto", what is nearly independent is revealed together, the surest first.
+        """
+        self._check_fitted()
+        self._check_number(n)
+        x = self._encode(np.asarray(image)[None]).repeat(n, 1, 1)
+        return self._decode(self._draw(x, self._mask(is_known, n), steps, temperature, random_state))
+
+    def expected(self, image, is_known) -> np.ndarray:
+        """The mean of every pixel that is not known, given those that are (height, width[, channels]), as floats."""
+        self._check_fitted()
+        x, known = self._encode(np.asarray(image)[None]), self._mask(is_known, 1)
+        means = expected(self.model_, x, known)[0, :, : self._domain.n_channels].numpy()
+        return self._shown(means.reshape(1, *self.size_))[0]
+
+    def _draw(self, x: Tensor, is_known: Tensor, steps, temperature: float, random_state) -> Tensor:
+        if not temperature > 0:
+            raise QuestionError(f"The temperature is {temperature}; it must be greater than nought.")
+        if not (steps in (None, "auto") or (isinstance(steps, int) and steps >= 1)):
+            raise QuestionError(f"steps is {steps!r}; it must be a whole number of at least 1, or 'auto'.")
+        generator = self._generator(random_state)
+        path, choose = self._drawing_path(is_known, steps, generator)
+        with share_bar("drawing", self.verbose) as report:
+            return draw(self.model_, x, path, generator, temperature, report, choose)
+
+    def _drawing_path(self, is_known: Tensor, steps, generator) -> tuple[Path, Choice | None]:
+        if steps == "auto":
+            return Path.look(is_known, ~is_known), nearly_independent(MUTUAL_NATS)
+        n_known, n_asked = int(is_known[0].sum()), int((~is_known[0]).sum())
+        protocol: Protocol = Canonical()
+        if steps is not None and n_asked > 0:
+            losses = np.interp(np.arange(n_known, n_known + n_asked), *self.report_["losses"])
+            protocol = Grouped(RandomOrder(), planned_sizes(losses.tolist(), int(steps)))
+        return protocol.path(Question(~is_known, is_known), generator), None
+
+    def _generator(self, random_state) -> torch.Generator:
+        return torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
+
+    @staticmethod
+    def _check_number(n: int) -> None:
+        if n < 1:
+            raise QuestionError("Ask for at least one image.")
+
+    # ------------------------------------------------------------------ images and masks
+
+    def _encode(self, X) -> Tensor:
+        images = self._read(X)
+        return torch.from_numpy(cells_of_images(images.levels, self.domains_))
+
+    def _read(self, X) -> Images:
+        images = read_images(X, self.n_levels_)
+        if images.size != self.size_:
+            raise ImageError(
+                f"The images are {_size(images.size)} and the model's are {_size(self.size_)}; cut or scale them."
+            )
+        return images
+
+    def _decode(self, cells: Tensor) -> np.ndarray:
+        return self._shown(images_of_cells(cells.numpy(), self.domains_, self.size_))
+
+    def _shown(self, images: np.ndarray) -> np.ndarray:
+        """(n, height, width) where there is one channel."""
+        return images[..., 0] if self.size_[2] == 1 else images
+
+    def _mask(self, mask, n: int) -> Tensor:
+        """(n, N) from (height, width) or (n, height, width) bool."""
+        array = np.asarray(mask)
+        if array.dtype != bool:
+            if not np.isin(array, (0, 1)).all():
+                raise ImageError("A mask holds True and False (or 1 and 0) alone.")
+            array = array.astype(bool)
+        if array.shape[-2:] != self.size_[:2] or array.ndim not in (2, 3):
+            raise ImageError(f"The mask has shape {array.shape}; it must be {self.size_[:2]}, as the images are.")
+        if array.ndim == 3 and len(array) != n:
+            raise ImageError(f"There are {n} images and {len(array)} masks; give one for all or one for each.")
+        flat = np.broadcast_to(array, (n, *array.shape[-2:])).reshape(n, -1)
+        return torch.from_numpy(flat.repeat(len(self.domains_) // flat.shape[1], axis=1))
+
+    def _question(self, n: int, where, given) -> Question:
+        is_evidence = torch.zeros(n, len(self.domains_), dtype=torch.bool) if given is None else self._mask(given, n)
+        is_query = ~is_evidence if where is None else self._mask(where, n)
+        if bool((is_query & is_evidence).any()):
+            raise QuestionError("Some pixels are both asked and given; take them out of one of the masks.")
+        return Question(is_query, is_evidence)
+
+    def _whole(self, x: Tensor) -> Question:
+        return self._question(len(x), None, None)
+
+    # ------------------------------------------------------------------ saving
+
+    @property
+    def domains(self) -> Alike:
+        return self.domains_
+
+    def _variables_to_json(self) -> dict[str, Any]:
+        return {"size": list(self.size_), "shape": list(self.domains_.shape), "domain": self._domain.to_json()}
+
+    def _variables_from_json(self, schema: dict[str, Any]) -> None:
+        height, width, channels = schema["size"]
+        self.size_ = (height, width, channels)
+        self.domains_ = Alike(domain_from_json(schema["domain"]), tuple(schema["shape"]))
+        self.n_levels_ = self.domains_.domain.n_symbols
+
+    def describe(self) -> str:
+        """What was learnt, for a person."""
+        self._check_fitted()
+        r = self.report_
+        bits = r.get("held_out_bits_per_dim")
+        lines = f"{r['images']:,} images, {_size(self.size_)}, {r['levels']} levels;\n{r['parameters']:,} parameters, "
+        lines += f"{r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']})."
+        return lines + (f"\nHeld-out bits per dimension: {bits:.4f}." if bits is not None else "")
+
+
+def _size(size: tuple[int, int, int]) -> str:
+    height, width, channels = size
+    return f"{width} by {height}" + (f" with {channels} channels" if channels > 1 else "")

@@ -17,7 +17,20 @@ from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
 from anygiven.estimators.text import Chunks
 from anygiven.estimators.workload import text_objective_of
-from anygiven.lattice import Budget, Canonical, CardMask, Joint, Objective, Question, Workload
+from anygiven.lattice import (
+    Blend,
+    Budget,
+    Canonical,
+    CardMask,
+    Joint,
+    Objective,
+    Question,
+    RandomBudget,
+    RandomOrder,
+    UniformEvidence,
+    WholePath,
+    Workload,
+)
 from anygiven.model import AnyOrderModel
 from anygiven.training import Data, Outcome, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
@@ -30,6 +43,10 @@ LAPTOP = {"width": 128, "depth": 4, "heads": 4, "batch_size": 64, "learning_rate
           "clip": 1.0, "muon": True}  # fmt: skip
 HOUR = {**LAPTOP, "width": 160, "heads": 5, "batch_sizes": {"64": 64, "250": 24}, "minutes": 58.0, "evaluations": 12}
 CHUNK = 50  # texts scored at a time
+ALL_KINDS = Blend(  # whole paths of all kinds of questions, one path a row
+    (WholePath(Joint()), WholePath(CardMask()), WholePath(UniformEvidence()),
+     WholePath(UniformEvidence(), RandomBudget(RandomOrder()))), (0.5, 0.1, 0.3, 0.1),
+)  # fmt: skip
 
 
 @lru_cache(maxsize=3)

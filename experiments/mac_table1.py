@@ -8,14 +8,13 @@ of the chunk, without context, along full canonical paths; a marginal asks |quer
 
 from __future__ import annotations
 
-from _novels import LAPTOP, PAPER, Curve, batch_of, corpus, fit, held_chunks, joint_and_marginal
-from anygiven.estimators.workload import text_objective_of
+from _novels import ALL_KINDS, LAPTOP, PAPER, Curve, batch_of, corpus, fit, held_chunks, joint_and_marginal
 from anygiven.lattice import CardMask, Glimpse, Joint, Looks, WholePath
 
 METHODS = {
     "ARDM": ("transformer", Looks(Joint())),
     "MAC": ("transformer", Glimpse(CardMask(), cardinality=True)),
-    "whole path": ("path", text_objective_of("any")),
+    "whole path": ("path", ALL_KINDS),
     "left to right": ("path", WholePath(Joint())),
 }
 SCALES = {

@@ -12,11 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from _novels import LAPTOP, PAPER, bits, corpus, fit, held_chunks, joint_and_marginal
-from anygiven.estimators.workload import TEXT_SHARES, text_objective_of
+from _novels import ALL_KINDS, LAPTOP, PAPER, bits, corpus, fit, held_chunks, joint_and_marginal
 from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path
-
-EVERYTHING = text_objective_of("any")
 
 
 def without_neighbours(model) -> None:
@@ -38,9 +35,7 @@ def with_gelu(model) -> None:
 
 def shared(weights: tuple[float, ...]) -> Objective:
     """The same kinds of questions in other shares."""
-    assert isinstance(EVERYTHING, Blend)
-    assert len(weights) == len(TEXT_SHARES)
-    return Blend(EVERYTHING.parts, weights)
+    return Blend(ALL_KINDS.parts, weights)
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class LengthCurriculum(Objective):
 @dataclass(frozen=True)
 class Variant:
     adjust: Callable[[Any], None] | None = None  # what is taken out of a fresh model
-    objective: Objective = EVERYTHING
+    objective: Objective = ALL_KINDS
     settings: dict[str, Any] = field(default_factory=dict)  # what differs
 
 
@@ -106,9 +101,9 @@ METHODS = {
     "half the batch": Variant(settings={"batch_size": LAPTOP["batch_size"] // 2}),
     "no joint paths": Variant(objective=shared((0.0, 0.2, 0.6, 0.2))),
     "all kinds alike": Variant(objective=shared((0.25, 0.25, 0.25, 0.25))),
-    "cardinality weights": Variant(objective=CardinalityWeighted(EVERYTHING)),
-    "eight paths a batch": Variant(objective=SharedPaths(EVERYTHING)),
-    "length curriculum": Variant(objective=LengthCurriculum(EVERYTHING)),
+    "cardinality weights": Variant(objective=CardinalityWeighted(ALL_KINDS)),
+    "eight paths a batch": Variant(objective=SharedPaths(ALL_KINDS)),
+    "length curriculum": Variant(objective=LengthCurriculum(ALL_KINDS)),
 }
 KINDS = ("joint", "marginal", "conditional")
 SCALES = {

@@ -11,6 +11,7 @@ from anygiven.lattice import (
     NEVER,
     Activations,
     Anywhere,
+    Beginning,
     BernoulliEvidence,
     BitReversal,
     Blend,
@@ -32,6 +33,7 @@ from anygiven.lattice import (
     RandomOrder,
     RegionEvidence,
     RegionMode,
+    SomeOf,
     Strided,
     UniformEvidence,
     WholePath,
@@ -47,6 +49,7 @@ PATTERNS = torch.rand(50, N, generator=torch.Generator().manual_seed(0)) < 0.6
 WORKLOADS = [
     Joint(), CardMask(), UniformEvidence(), BernoulliEvidence(0.3), KnownAsked((0, 2)), KnownAsked((0,), (3, 4)),
     GapPatterns(PATTERNS), mixture([Joint(), UniformEvidence()]), RegionEvidence(LeftToRight(SHAPE)),
+    SomeOf(UniformEvidence()), Beginning(UniformEvidence()),
 ]  # fmt: skip
 PROTOCOLS = [
     Canonical(), Canonical((6, 5, 4, 3, 2, 1, 0)), RandomOrder(), Strided(3), Budget(Canonical(), 3),

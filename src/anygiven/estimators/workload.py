@@ -11,6 +11,7 @@ from anygiven.errors import QuestionError
 from anygiven.lattice import (
     Activations,
     Anywhere,
+    Beginning,
     BernoulliEvidence,
     Blend,
     Budget,
@@ -24,6 +25,7 @@ from anygiven.lattice import (
     RandomBudget,
     RandomOrder,
     RegionEvidence,
+    SomeOf,
     UniformEvidence,
     WholePath,
     Workload,
@@ -33,8 +35,8 @@ from anygiven.lattice.workloads import Mixture
 from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.variables import Schema
 
-IMAGE_SHARES = (0.4, 0.3, 0.2, 0.1)  # joint, regions, random evidence, looks
-TEXT_SHARES = (0.5, 0.1, 0.3, 0.1)  # joint, marginals, conditionals one at a time, conditionals in groups
+IMAGE_SHARES = (0.4, 0.2, 0.15, 0.15, 0.1)  # joint, regions, random evidence, some pixels only, looks
+TEXT_SHARES = (0.5, 0.1, 0.2, 0.1, 0.1)  # joint, marginals, conditionals, those of shorter texts, those in groups
 WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
 
 
@@ -100,7 +102,7 @@ def text_objective_of(workload: Any) -> Objective:
     """Whole paths for the stated workload; by default scoring from left to right and filling alike."""
     parts: dict[str, list[Objective]] = {
         "any": [WholePath(Joint()), WholePath(CardMask()), WholePath(UniformEvidence()),
-                WholePath(UniformEvidence(), RandomBudget(RandomOrder()))],
+                WholePath(Beginning(UniformEvidence())), WholePath(UniformEvidence(), RandomBudget(RandomOrder()))],
         "joint": [WholePath(Joint())],
         "marginals": [WholePath(CardMask())],
         "conditionals": [WholePath(UniformEvidence())],
@@ -123,8 +125,8 @@ def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> O
     if issubclass(NETWORKS[network], PathNetwork):
         look = WholePath(UniformEvidence(), Budget(RandomOrder(), 1))
         parts: dict[str, Objective] = {
-            "any": Blend((WholePath(Joint()), WholePath(RegionEvidence(modes)), WholePath(UniformEvidence()), look),
-                         IMAGE_SHARES),
+            "any": Blend((WholePath(Joint()), WholePath(RegionEvidence(modes)), WholePath(UniformEvidence()),
+                          WholePath(SomeOf(UniformEvidence())), look), IMAGE_SHARES),
             "joint": WholePath(Joint()), "marginals": WholePath(CardMask()),
             "conditionals": WholePath(UniformEvidence()), "random": WholePath(UniformEvidence()),
             "modes": WholePath(RegionEvidence(modes)),

@@ -30,21 +30,24 @@ from anygiven.lattice.protocols import (
 )
 from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question
 from anygiven.lattice.workloads import (
+    Beginning,
     BernoulliEvidence,
     CardMask,
     GapPatterns,
     Joint,
     KnownAsked,
     Mixture,
+    SomeOf,
     UniformEvidence,
     Workload,
     mixture,
 )
 
 __all__ = [
-    "EVIDENCE", "MODES", "NEVER", "Activations", "Anywhere", "BernoulliEvidence", "BitReversal", "Blend", "BottomToTop",
-    "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns", "Glimpse", "Grouped", "InteriorPatch", "Joint",
-    "KnownAsked", "LeftToRight", "Looks", "Mixture", "Mode", "ModeMixture", "Objective", "Path", "Protocol", "Question",
-    "RandomBudget", "RandomOrder", "RegionEvidence", "RegionMode", "RightToLeft", "Staged", "Strided", "TopToBottom",
-    "UniformEvidence", "WholePath", "Workload", "mixture", "planned_sizes", "seven_modes",
+    "EVIDENCE", "MODES", "NEVER", "Activations", "Anywhere", "Beginning", "BernoulliEvidence", "BitReversal", "Blend",
+    "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns", "Glimpse", "Grouped",
+    "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks", "Mixture", "Mode", "ModeMixture", "Objective",
+    "Path", "Protocol", "Question", "RandomBudget", "RandomOrder", "RegionEvidence", "RegionMode", "RightToLeft",
+    "SomeOf", "Staged", "Strided", "TopToBottom", "UniformEvidence", "WholePath", "Workload", "mixture",
+    "planned_sizes", "seven_modes",
 ]  # fmt: skip

@@ -136,3 +136,27 @@ def mixture(parts: Sequence[Workload], weights: Sequence[float] | None = None) -
     weights = weights or [1.0] * len(parts)
     total = sum(weights)
     return Mixture(tuple(parts), tuple(w / total for w in weights))
+
+
+@dataclass(frozen=True)
+class SomeOf(Workload):
+    """The questions of another workload about some of the variables, a uniform number of them; the others are rest."""
+
+    workload: Workload
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
+        n = is_present.sum(dim=1)
+        size = random_integers(torch.ones_like(n), n, generator)
+        return self.workload.draw(random_subset(is_present, size, generator), generator)
+
+
+@dataclass(frozen=True)
+class Beginning(Workload):
+    """The questions of another workload about the first variables, a uniform number of them: of shorter texts."""
+
+    workload: Workload
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
+        n = is_present.sum(dim=1)
+        size = random_integers(torch.ones_like(n), n, generator)
+        return self.workload.draw(is_present & (is_present.cumsum(1) <= size.unsqueeze(1)), generator)

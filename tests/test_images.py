@@ -1,0 +1,220 @@
+"""ImageDensity as a user meets it."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+import anygiven as ag
+from anygiven.errors import AnyGivenError, ImageError, QuestionError
+from anygiven.variables.images import MASKS, draw_mask, image_domains, read_images
+
+
+def bars(n: int, seed: int = 0) -> np.ndarray:
+    """(n, 6, 6) two-valued: one row and one column are white."""
+    rng = np.random.default_rng(seed)
+    images = np.zeros((n, 6, 6), dtype=np.uint8)
+    images[np.arange(n), rng.integers(6, size=n)] = 1
+    images[np.arange(n), :, rng.integers(6, size=n)] = 1
+    return images
+
+
+def colours(n: int) -> np.ndarray:
+    """(n, 4, 4, 3): one colour each, with a little noise; green follows red."""
+    rng = np.random.default_rng(1)
+    base = rng.integers(40, 200, size=(n, 1, 1, 1)) + np.array([0, 20, -30])
+    return np.clip(base + rng.integers(-4, 5, size=(n, 4, 4, 3)), 0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def density():
+    options = {"width": 32, "depth": 4, "dropout": 0.0, "max_steps": 250, "batch_size": 32, "max_minutes": None}
+    return ag.ImageDensity(verbose=False, **options).fit(bars(1000))
+
+
+def test_it_learns_the_images(density):
+    nats = -density.log_prob(bars(100, seed=5)).mean()
+    assert nats < 6.0  # 36 images are 3.58 nats; pixels on their own would cost 22
+    assert density.bits_per_dim(bars(100, seed=5)) == pytest.approx(nats / np.log(2) / 36)
+    assert density.score(bars(100, seed=5)) == pytest.approx(-nats)
+
+
+def test_parts_of_an_image_add_up(density):
+    """log p(left) + log p(right | left) = log p(all) along one path that reveals the left first, nearly."""
+    images, left = bars(50, seed=6), draw_mask("left", (6, 6))
+    first = density.log_prob(images, where=left)
+    then = density.log_prob(images, where=~left, given=left)
+    assert (first + then).mean() == pytest.approx(density.log_prob(images).mean(), abs=1.0)
+
+
+def test_inpainting_keeps_what_is_known(density):
+    image, known = bars(1, seed=7)[0], draw_mask("top", (6, 6))
+    for steps in (None, 3, "auto"):
+        drawn = density.inpaint(image, known, n=5, steps=steps)
+        assert drawn.shape == (5, 6, 6)
+        assert (drawn[:, known] == image[known]).all()
+        assert set(np.unique(drawn)) <= {0, 1}
+
+
+def test_all_known_and_none_known(density):
+    image = bars(1, seed=8)[0]
+    everything, nothing = np.ones((6, 6), dtype=bool), np.zeros((6, 6), dtype=bool)
+    assert (density.inpaint(image, everything, n=2) == image).all()
+    assert density.inpaint(image, nothing).shape == (1, 6, 6)
+    assert density.log_prob(image[None], given=everything)[0] == 0
+
+
+def test_samples_follow_the_seed(density):
+    assert density.sample(3).shape == (3, 6, 6)
+    assert (density.sample(2, random_state=1) == density.sample(2, random_state=1)).all()
+    assert (density.sample(2, steps=4, random_state=1) == density.sample(2, steps=4, random_state=1)).all()
+
+
+def test_expected_pixels_are_between_black_and_white(density):
+    image, known = bars(1, seed=9)[0], draw_mask("left", (6, 6))
+    means = density.expected(image, known)
+    assert (means[known] == image[known]).all()
+    assert ((means >= 0) & (means <= 1)).all()
+
+
+def test_several_orders_and_the_bound(density):
+    """The log of the mean of p over orders is never below the mean of log p over the same."""
+    images = bars(20, seed=10)
+    assert density.log_prob(images, orders=4).shape == (20,)
+    assert density.elbo(images, n=3).mean() < density.log_prob(images, orders=12).mean()
+
+
+def test_save_and_load_answer_alike(density, tmp_path):
+    density.save(tmp_path / "bars.model")
+    loaded = ag.load(tmp_path / "bars.model")
+    assert isinstance(loaded, ag.ImageDensity)
+    np.testing.assert_array_equal(loaded.log_prob(bars(5)), density.log_prob(bars(5)))
+    assert (loaded.sample(2) == density.sample(2)).all()
+
+
+def test_it_clones():
+    assert clone(ag.ImageDensity(width=9)).width == 9
+
+
+@pytest.mark.parametrize("network", ["convolutions", "unet", "path", "transformer"])
+@pytest.mark.parametrize("element", ["pixel", "channel"])
+def test_every_network_takes_colours(network, element):
+    density = ag.ImageDensity(element=element, network=network, width=16, depth=1, max_steps=2, batch_size=4,
+                              components=2, verbose=False)  # fmt: skip
+    density.fit(colours(40))
+    assert np.isfinite(density.bits_per_dim(colours(2)))
+    drawn = density.inpaint(colours(1)[0], draw_mask("top", (4, 4)), n=2, steps=2, temperature=0.8)
+    assert drawn.shape == (2, 4, 4, 3)
+    assert drawn.dtype == np.uint8
+
+
+@pytest.mark.parametrize("workload", ["any", "joint", "marginals", "conditionals", "modes", "random"])
+@pytest.mark.parametrize("network", ["convolutions", "unet"])
+def test_every_workload_trains(workload, network):
+    density = ag.ImageDensity(workload=workload, network=network, width=16, depth=1, max_steps=2, verbose=False)
+    density.fit(bars(40))
+    assert np.isfinite(density.elbo(bars(3), n=2)).all()
+
+
+def test_tied_channels_learn_that_green_follows_red():
+    """Given red, green costs less than on its own."""
+    density = ag.ImageDensity(width=32, depth=2, max_steps=300, batch_size=32, max_minutes=None, dropout=0.0,
+                              verbose=False).fit(colours(800))  # fmt: skip
+    assert density.bits_per_dim(colours(50)) < 5.0  # eight bits without a model, 3.2 is the noise alone
+
+
+# ------------------------------------------------------------------ reading
+
+
+def test_sources_give_the_same_images(tmp_path):
+    from PIL import Image
+
+    grey = np.random.default_rng(0).integers(0, 256, size=(3, 5, 4)).astype(np.uint8)
+    np.savez(tmp_path / "a.npz", images=grey)
+    (tmp_path / "folder").mkdir()
+    for k, image in enumerate(grey):
+        Image.fromarray(image).save(tmp_path / "folder" / f"{k}.png")
+    for source in (grey, grey[..., None], torch.from_numpy(grey), tmp_path / "a.npz", str(tmp_path / "folder"),
+                   grey.astype(float)):  # fmt: skip
+        images = read_images(source)
+        assert (images.levels[..., 0] == grey).all()
+        assert images.n_levels == 256
+
+
+def test_black_and_white_is_found():
+    assert read_images(bars(3)).n_levels == 2
+    assert read_images(bars(3) * 255).n_levels == 2
+    assert read_images(bars(3).astype(bool)).levels.max() == 1
+
+
+def test_elements():
+    images = read_images(colours(2))
+    assert len(image_domains(images, "pixel")) == 16
+    assert image_domains(images, "channel").shape == (4, 4, 3)
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_masks_hide_something_and_know_something(kind):
+    mask = draw_mask(kind, (28, 28), random_state=3)
+    assert mask.shape == (28, 28)
+    assert mask.any()
+    assert not mask.all()
+    assert (mask == draw_mask(kind, (28, 28), random_state=3)).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (np.full((3, 4, 4), 0.3), "multiply by 255"),
+        (np.full((3, 4, 4), 300), "between 0 and 255"),
+        (np.full((3, 4, 4), -1), "between 0 and"),
+        (np.full((3, 4, 4), np.nan), "not numbers"),
+        (np.zeros((3, 4)), "shape"),
+        (np.zeros((3, 4, 4, 7), dtype=np.uint8), "1 to 4 channels"),
+        (np.zeros((0, 4, 4), dtype=np.uint8), "no image"),
+        ([np.zeros((4, 4)), np.zeros((5, 4))], "different sizes"),
+        (np.array([[["a"]]]), "whole numbers"),
+        ("nowhere", "There is no file"),
+    ],
+)
+def test_wrong_images_get_one_sentence(source, says):
+    with pytest.raises(ImageError, match=says):
+        read_images(source)
+
+
+def test_wrong_folders(tmp_path):
+    from PIL import Image
+
+    with pytest.raises(ImageError, match="no picture"):
+        read_images(tmp_path)
+    Image.fromarray(np.zeros((4, 4), dtype=np.uint8)).save(tmp_path / "a.png")
+    Image.fromarray(np.zeros((4, 5), dtype=np.uint8)).save(tmp_path / "b.png")
+    with pytest.raises(ImageError, match=r"b\.png is 5 by 4 in grey and a\.png is 4 by 4"):
+        read_images(tmp_path)
+    (tmp_path / "broken.npz").write_bytes(b"nothing")
+    with pytest.raises(ImageError, match="could not be read"):
+        read_images(tmp_path / "broken.npz")
+
+
+def test_wrong_questions_get_one_sentence(density):
+    image, known = bars(1)[0], draw_mask("top", (6, 6))
+    wrong = [
+        (lambda: density.inpaint(image, known[:5]), "mask has shape"),
+        (lambda: density.inpaint(image, known * 3), "True and False"),
+        (lambda: density.inpaint(image[:5], known), "cut or scale"),
+        (lambda: density.inpaint(image * 7, known), "between 0 and 1"),
+        (lambda: density.log_prob(bars(3), given=np.ones((2, 6, 6), dtype=bool)), "3 images and 2 masks"),
+        (lambda: density.log_prob(bars(1), where=known, given=known), "both asked and given"),
+        (lambda: density.sample(0), "at least one"),
+        (lambda: density.sample(1, steps=0), "at least 1"),
+        (lambda: density.sample(1, temperature=0), "greater than nought"),
+        (lambda: ag.ImageDensity(network="mlp").fit(bars(30)), "no network 'mlp' for images"),
+        (lambda: ag.ImageDensity(workload="gaps").fit(bars(30)), "not a workload for images"),
+        (lambda: ag.ImageDensity(element="row").fit(bars(30)), "no element"),
+        (lambda: ag.ImageDensity(components=0).fit(colours(30)), "need a mixture"),
+        (lambda: draw_mask("heart", (6, 6)), "no mask"),
+    ]
+    for ask, says in wrong:
+        with pytest.raises((ImageError, QuestionError), match=says) as error:
+            ask()
+        assert isinstance(error.value, AnyGivenError)

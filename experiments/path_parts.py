@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from _novels import ALL_KINDS, LAPTOP, PAPER, bits, corpus, fit, held_chunks, joint_and_marginal
-from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path
+from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path, Shared
 
 
 def without_neighbours(model) -> None:
@@ -48,20 +48,6 @@ class CardinalityWeighted(Objective):
         path, weights = self.inner.draw(is_present, generator)
         known = 1 + path.is_evidence.sum(1, keepdim=True) + path.step.clamp(min=0) * path.is_query
         return path, weights * known * (weights.sum() / (weights * known).sum())
-
-
-@dataclass(frozen=True)
-class SharedPaths(Objective):
-    """Only a few different paths in a batch, so that rows of one path need no padding."""
-
-    inner: Objective
-    n: int = 8
-
-    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
-        n = min(self.n, len(is_present))
-        path, weights = self.inner.draw(is_present[:n], generator)  # all characters are present
-        which = torch.arange(len(is_present)) % n
-        return path.rows(which), weights[which]
 
 
 @dataclass
@@ -102,7 +88,7 @@ METHODS = {
     "no joint paths": Variant(objective=shared((0.0, 0.2, 0.6, 0.2))),
     "all kinds alike": Variant(objective=shared((0.25, 0.25, 0.25, 0.25))),
     "cardinality weights": Variant(objective=CardinalityWeighted(ALL_KINDS)),
-    "eight paths a batch": Variant(objective=SharedPaths(ALL_KINDS)),
+    "eight paths a batch": Variant(objective=Shared(ALL_KINDS)),
     "length curriculum": Variant(objective=LengthCurriculum(ALL_KINDS)),
 }
 KINDS = ("joint", "marginal", "conditional")

@@ -33,6 +33,7 @@ from anygiven.lattice import (
     RandomOrder,
     RegionEvidence,
     RegionMode,
+    Shared,
     SomeOf,
     Strided,
     UniformEvidence,
@@ -62,6 +63,7 @@ OBJECTIVES = [
     *(WholePath(w, p) for w in WORKLOADS for p in PROTOCOLS),
     *(Glimpse(w, p, e, c) for w in WORKLOADS for p in PROTOCOLS[:4] for e in (False, True) for c in (False, True)),
     Blend((Looks(), WholePath(CardMask())), (0.5, 0.5)),
+    Shared(WholePath(CardMask()), 3),
     Activations(Anywhere(SHAPE)),
     Activations(seven_modes(SHAPE)),
     Activations(seven_modes(SHAPE), several=3),
@@ -171,3 +173,12 @@ def test_planned_sizes_lose_least(n):
         assert len(sizes) == k
         assert sum(sizes) == n
         assert cost(sizes) == pytest.approx(min(map(cost, ways)))
+
+
+def test_shared_paths_are_few_and_fit_every_row():
+    full = torch.ones(40, N, dtype=torch.bool)
+    path, _ = Shared(WholePath(CardMask(), RandomOrder()), 3).draw(full, torch.Generator().manual_seed(0))
+    assert len(path.step.unique(dim=0)) <= 3
+    path, weights = Shared(WholePath(CardMask()), 3).draw(present(), torch.Generator().manual_seed(0))
+    assert not (path.is_query & ~present()).any()
+    assert float(weights[~present()].sum()) == 0

@@ -25,6 +25,7 @@ from anygiven.lattice import (
     RandomBudget,
     RandomOrder,
     RegionEvidence,
+    Shared,
     SomeOf,
     UniformEvidence,
     WholePath,
@@ -114,7 +115,7 @@ def text_objective_of(workload: Any) -> Objective:
     if workload not in parts:
         raise QuestionError(f"{workload!r} is not a workload for text: use one of {', '.join(parts)}.")
     chosen = parts[workload]
-    return Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0]
+    return Shared(Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0])
 
 
 def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> Objective:

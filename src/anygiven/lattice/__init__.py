@@ -16,7 +16,7 @@ from anygiven.lattice.modes import (
     TopToBottom,
     seven_modes,
 )
-from anygiven.lattice.objectives import Activations, Blend, Glimpse, Looks, Objective, WholePath
+from anygiven.lattice.objectives import Activations, Blend, Glimpse, Looks, Objective, Shared, WholePath
 from anygiven.lattice.protocols import (
     BitReversal,
     Budget,
@@ -48,6 +48,6 @@ __all__ = [
     "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns", "Glimpse", "Grouped",
     "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks", "Mixture", "Mode", "ModeMixture", "Objective",
     "Path", "Protocol", "Question", "RandomBudget", "RandomOrder", "RegionEvidence", "RegionMode", "RightToLeft",
-    "SomeOf", "Staged", "Strided", "TopToBottom", "UniformEvidence", "WholePath", "Workload", "mixture",
+    "Shared", "SomeOf", "Staged", "Strided", "TopToBottom", "UniformEvidence", "WholePath", "Workload", "mixture",
     "planned_sizes", "seven_modes",
 ]  # fmt: skip

@@ -25,6 +25,11 @@ class Objective(ABC):
     def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
         """A path and the weights (B, N) of its edges."""
 
+    @property
+    def unshared(self) -> Objective:
+        """The same with a path of its own for every row: what validation asks."""
+        return self
+
 
 @dataclass(frozen=True)
 class WholePath(Objective):
@@ -129,6 +134,26 @@ class Blend(Objective):
             step[which == k], weights[which == k] = path.step, weight
             mode[which == k] = 0 if path.mode is None else path.mode
         return Path(step, mode), weights
+
+
+@dataclass(frozen=True)
+class Shared(Objective):
+    """A few paths for a whole batch, so that rows of one path need no padding; where nothing is missing."""
+
+    objective: Objective
+    n_paths: int = 8
+
+    @property
+    def unshared(self) -> Objective:
+        return self.objective
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        if not bool((is_present == is_present[:1]).all()):
+            return self.objective.draw(is_present, generator)
+        n = min(self.n_paths, len(is_present))
+        path, weights = self.objective.draw(is_present[:n], generator)
+        which = torch.arange(len(is_present)) % max(n, 1)
+        return path.rows(which), weights[which]
 
 
 def _mean_of_the_unknown(prefix: Tensor, is_present: Tensor, weight: Tensor) -> tuple[Path, Tensor]:

@@ -271,6 +271,6 @@ def _validation_questions(valid: Data, objective: Objective, settings: Settings)
     if len(valid) == 0:
         return []
     every = torch.arange(len(valid)).repeat(max(1, math.ceil(settings.validation_rows / len(valid))))
-    path, weights = objective.draw(valid.is_present[every], generator)
+    path, weights = objective.unshared.draw(valid.is_present[every], generator)
     chunks = torch.arange(len(every)).split(2048)
     return [(valid.x[every[rows]], path.rows(rows), weights[rows]) for rows in chunks]

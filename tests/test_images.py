@@ -218,3 +218,46 @@ def test_wrong_questions_get_one_sentence(density):
         with pytest.raises((ImageError, QuestionError), match=says) as error:
             ask()
         assert isinstance(error.value, AnyGivenError)
+
+
+def test_command_line(density, tmp_path):
+    """fit --images, sample, inpaint, score, describe; commands for tables are refused in one sentence."""
+    import json
+
+    from PIL import Image
+    from typer.testing import CliRunner
+
+    from anygiven.cli.main import app
+
+    def run(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    np.savez(tmp_path / "bars.npz", images=bars(60))
+    model = tmp_path / "bars.model"
+    fitted = json.loads(run("fit", tmp_path / "bars.npz", "--images", "--out", model, "--minutes", 0.05, "--json"))
+    assert fitted["size"] == [6, 6, 1]
+    density.save(model)
+    run("sample", model, "--rows", 5, "--steps", 4, "--out", tmp_path / "drawn.png")
+    picture = np.asarray(Image.open(tmp_path / "drawn.png"))
+    assert picture.shape == (2 * 96 + 2, 3 * 96 + 4)
+    run("sample", model, "--rows", 5, "--out", tmp_path / "drawn.npz")
+    assert np.load(tmp_path / "drawn.npz")["images"].shape == (5, 6, 6)
+    Image.fromarray(255 * draw_mask("top", (6, 6)).astype(np.uint8)).save(tmp_path / "mask.png")
+    for mask in ("left", tmp_path / "mask.png"):
+        run(
+            "inpaint", model, tmp_path / "bars.npz", "--index", 3, "--mask", mask, "--n", 2, "--out", tmp_path / "f.png"
+        )
+        assert np.asarray(Image.open(tmp_path / "f.png")).shape == (96, 4 * 96 + 6)
+    scored = json.loads(run("score", model, tmp_path / "bars.npz", "--out", tmp_path / "s.csv", "--json"))
+    assert scored["images"] == 60
+    assert len((tmp_path / "s.csv").read_text().splitlines()) == 61
+    assert "bits per dimension" in run("describe", model)
+    for words in (["ask", model, "x"], ["impute", model, tmp_path / "s.csv", "--out", tmp_path / "x.csv"],
+                  ["inpaint", model, tmp_path / "bars.npz", "--mask", "heart", "--out", tmp_path / "x.png"],
+                  ["inpaint", model, tmp_path / "bars.npz", "--index", 99, "--out", tmp_path / "x.png"],
+                  ["sample", model]):  # fmt: skip
+        refused = CliRunner().invoke(app, [str(word) for word in words])
+        assert isinstance(refused.exception, AnyGivenError)
+    assert not (tmp_path / "x.png").exists()

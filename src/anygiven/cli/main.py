@@ -25,6 +25,9 @@ app = typer.Typer(
 ModelPath = Annotated[Path, typer.Argument(help="A model folder made by anygiven fit.", metavar="MODEL")]
 TablePath = Annotated[Path, typer.Argument(help="A CSV, CSV.gz or Parquet file.", metavar="TABLE")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Steps = Annotated[
+    str | None, typer.Option(help="Network calls; by default one a column, character or pixel. Texts, images: or auto.")
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 
 
@@ -78,10 +81,12 @@ def demo(
 
 @app.command(
     epilog="Example: anygiven fit patients.csv --out patients.model --column code=categorical, or"
-    " anygiven fit book.txt --text --out book.model"
+    " anygiven fit book.txt --text --out book.model, or anygiven fit pictures --images --out pictures.model"
 )
 def fit(
-    table: Annotated[Path, typer.Argument(help="CSV, CSV.gz or Parquet; with --text any text.", metavar="FILE")],
+    table: Annotated[
+        Path, typer.Argument(help="A table (CSV, CSV.gz, Parquet), a text, a folder or npz of images.", metavar="FILE")
+    ],
     out: Annotated[Path, typer.Option(help="Where the model folder goes.")],
     minutes: Annotated[float, typer.Option(help="Training time at most.")] = 4.0,
     workload: Annotated[
@@ -89,7 +94,9 @@ def fit(
     ] = "any",
     known: Annotated[str, typer.Option(help="Columns that will always be known, comma-separated.")] = "",
     asked: Annotated[str, typer.Option(help="Columns that will be asked, with --known.")] = "",
-    network: Annotated[str, typer.Option(help="auto, mlp, transformer or path.")] = "auto",
+    network: Annotated[
+        str, typer.Option(help="auto; mlp, transformer or path; for images convolutions or unet too.")
+    ] = "auto",
     column: Annotated[
         list[str] | None,
         typer.Option(help="Override a column's kind: NAME=continuous|grid|count|categorical|ordinal|leave out."),
@@ -99,10 +106,12 @@ def fit(
     alphabet: Annotated[
         str | None, typer.Option(help="text8, bytes, or the characters; by default those that occur.")
     ] = None,
+    images: Annotated[bool, typer.Option("--images", help="The file is an npz, or a folder, of images.")] = False,
+    element: Annotated[str, typer.Option(help="What of an image is revealed at a time: pixel or channel.")] = "pixel",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a table or a text. Killed on the way, the same command goes on where it was."""
+    """Learn a table, a text or images. Killed on the way, the same command goes on where it was."""
     if not minutes > 0:
         raise QuestionError("--minutes must be greater than nought.")
     _check_out(out)
@@ -110,6 +119,10 @@ def fit(
         from anygiven.cli.text import fit_text
 
         return fit_text(table, out, minutes, length, alphabet, workload, network, seed, as_json)
+    if images:
+        from anygiven.cli.images import fit_images
+
+        return fit_images(table, out, minutes, element, workload, network, seed, as_json)
     from anygiven import TabularDensity
 
     law: Any = workload
@@ -174,7 +187,7 @@ def _example_question(density) -> str:
 def describe(model: ModelPath, as_json: AsJson = False) -> None:
     """What a model was fitted on, and what it learnt."""
     density = _load(model)
-    if as_json and not _is_table(density):
+    if as_json and density.kind != "tabular":
         _print_json(density.report_)
     elif as_json:
         columns = [{"name": n, "kind": k, "values": line} for n, k, line in density.schema_.describe()]
@@ -195,13 +208,15 @@ def ask(
     A text model is asked with blanks: "the c_t s_t".
     """
     density = _load(model)
-    if _is_table(density):
-        from anygiven.cli.answers import answer_question
+    if density.kind == "image":
+        raise QuestionError(f"{model} is an image model; ask it with anygiven inpaint {model} IMAGE --mask box.")
+    if density.kind == "text":
+        from anygiven.cli.text import ask_text
 
-        return answer_question(density, question, plot, as_json)
-    from anygiven.cli.text import ask_text
+        return ask_text(density, question, as_json)
+    from anygiven.cli.answers import answer_question
 
-    ask_text(density, question, as_json)
+    answer_question(density, question, plot, as_json)
 
 
 @app.command(epilog="Example: anygiven score patients.model new_patients.csv --out scores.csv")
@@ -213,15 +228,22 @@ def score(
     given: Annotated[str, typer.Option(help="Columns given, with --query.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """How likely is each row? Log probabilities in nats, over the cells present. Of a text: bits per character."""
+    """How likely is each row? Log probabilities in nats, over the cells present.
+
+    Of a text: bits per character. Of images: bits per dimension.
+    """
     density = _load(model)
-    if _is_table(density):
-        from anygiven.cli.tables import score_table
+    if density.kind == "image":
+        from anygiven.cli.images import score_images
 
-        return score_table(density, table, out, _names(query), _names(given), as_json)
-    from anygiven.cli.text import score_text
+        return score_images(density, table, out, as_json)
+    if density.kind == "text":
+        from anygiven.cli.text import score_text
 
-    score_text(density, table, out, as_json)
+        return score_text(density, table, out, as_json)
+    from anygiven.cli.tables import score_table
+
+    score_table(density, table, out, _names(query), _names(given), as_json)
 
 
 @app.command(epilog='Example: anygiven sample patients.model --rows 1000 --given "age=51" --out drawn.csv')
@@ -229,20 +251,55 @@ def sample(
     model: ModelPath,
     rows: Annotated[int, typer.Option(help="How many rows.")] = 10,
     given: Annotated[str, typer.Option(help="Evidence: \"age=51, sex='f'\".")] = "",
-    out: Annotated[Path | None, typer.Option(help="CSV, CSV.gz or Parquet; by default the screen.")] = None,
-    steps: Annotated[str | None, typer.Option(help="Network calls; by default one per column. Text: or auto.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="CSV, CSV.gz or Parquet; by default the screen. Images: PNG or npz.")
+    ] = None,
+    steps: Steps = None,
     temperature: Annotated[float, typer.Option(help="Below 1: likelier rows.")] = 1.0,
     seed: Seed = 0,
 ) -> None:
-    """Draw rows like the training table, or texts: --given "once upon" begins them, --given "the c_t" is filled."""
+    """Draw rows like the training table, or texts: --given "once upon" begins them, --given "the c_t" is filled.
+
+    Images are drawn into one picture: --out drawn.png.
+    """
     density = _load(model)
-    if _is_table(density):
+    if density.kind == "tabular":
         from anygiven.cli.tables import sample_table
 
         return sample_table(density, rows, given, out, _whole_number(steps), temperature, seed)
+    n_steps = "auto" if steps == "auto" else _whole_number(steps)
+    if density.kind == "image":
+        from anygiven.cli.images import sample_images
+
+        return sample_images(density, rows, given, out, n_steps, temperature, seed)
     from anygiven.cli.text import sample_text
 
-    sample_text(density, rows, given, out, "auto" if steps == "auto" else _whole_number(steps), temperature, seed)
+    sample_text(density, rows, given, out, n_steps, temperature, seed)
+
+
+@app.command(epilog="Example: anygiven inpaint digits.model digits.npz --index 3 --mask left --out filled.png")
+def inpaint(
+    model: ModelPath,
+    image: Annotated[Path, typer.Argument(help="A picture, a folder of them, or npz.", metavar="IMAGE")],
+    out: Annotated[Path, typer.Option(help="PNG: the evidence, the completions, the image. Or npz.")],
+    mask: Annotated[
+        str,
+        typer.Option(help="A picture, white where known; or box, centre, left, right, top, bottom, noise, strokes."),
+    ] = "box",
+    n: Annotated[int, typer.Option("--n", help="How many completions.")] = 3,
+    index: Annotated[int, typer.Option(help="Which image of a folder or npz, from 0.")] = 0,
+    steps: Steps = None,
+    temperature: Annotated[float, typer.Option(help="Below 1: likelier images.")] = 1.0,
+    seed: Seed = 0,
+) -> None:
+    """Complete an image: what the mask hides is drawn given what it shows."""
+    from anygiven.cli.images import inpaint_image
+
+    density = _load(model)
+    if density.kind != "image":
+        raise QuestionError(f"{model} is not an image model; make one with anygiven fit FOLDER --images --out MODEL.")
+    n_steps = "auto" if steps == "auto" else _whole_number(steps)
+    inpaint_image(density, image, index, mask, n, out, n_steps, temperature, seed)
 
 
 @app.command(epilog="Example: anygiven impute patients.model new_patients.csv --out filled.csv")
@@ -259,8 +316,10 @@ def impute(
     from anygiven.cli.tables import impute_table
 
     density = _load(model)
-    if not _is_table(density):
+    if density.kind == "text":
         raise QuestionError(f'{model} is a text model; fill blanks with anygiven sample {model} --given "the c_t".')
+    if density.kind == "image":
+        raise QuestionError(f"{model} is an image model; complete images with anygiven inpaint {model} IMAGE.")
     impute_table(density, table, out, statistic, draws, seed, as_json)
 
 
@@ -288,12 +347,6 @@ def _load(model: Path) -> Any:
     from anygiven import load
 
     return load(model)
-
-
-def _is_table(density) -> bool:
-    from anygiven import TabularDensity
-
-    return isinstance(density, TabularDensity)
 
 
 def _print_json(data: dict) -> None:

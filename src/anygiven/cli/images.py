@@ -1,0 +1,125 @@
+"""What the commands do with an image model."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+from anygiven.errors import ImageError, QuestionError
+from anygiven.estimators import ImageDensity
+from anygiven.variables.images import MASKS, draw_mask, read_images, read_picture, write_picture
+from anygiven.variables.tables import write_whole
+
+GAP = 2  # pixels between pictures
+SMALLEST = 96  # pictures are shown at least so wide
+
+
+def fit_images(source: Path, out: Path, minutes: float, element: str, workload: str, network: str, seed: int,
+               as_json: bool) -> None:  # fmt: skip
+    density = ImageDensity(
+        element=element,
+        workload=workload,
+        network="convolutions" if network == "auto" else network,
+        max_minutes=minutes,
+        checkpoint=str(out.with_name(f"{out.name}.checkpoint")),
+        verbose=None if not as_json else False,
+        random_state=seed,
+    )
+    density.fit(source)
+    density.save(out)
+    if as_json:
+        print(json.dumps({"model": str(out), **density.report_}))
+    else:
+        print(density.describe())
+        print(f"\nSaved to {out}. Draw from it: anygiven sample {out} --rows 16 --out drawn.png")
+
+
+def sample_images(density: ImageDensity, n: int, given: str, out: Path | None, steps: int | str | None,
+                  temperature: float, seed: int) -> None:  # fmt: skip
+    """A grid of new images as PNG, or all of them as npz."""
+    if given:
+        raise QuestionError("Images are completed with anygiven inpaint MODEL IMAGE --mask MASK --out OUT.png.")
+    out = _picture_path(out)
+    drawn = density.sample(n, steps=steps, temperature=temperature, random_state=seed)
+    _write(out, drawn, density.n_levels_, math.ceil(n**0.5))
+    print(f"{n} images written to {out}.")
+
+
+def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: int, out: Path, steps: int | str | None,
+                  temperature: float, seed: int) -> None:  # fmt: skip
+    """The evidence, n completions, and the image itself, side by side."""
+    images = read_images(image, density.n_levels_)
+    if not 0 <= index < len(images):
+        raise QuestionError(f"There is no image {index} in {image}; there are {len(images)}, counted from 0.")
+    truth = images.levels[index]
+    is_known = _read_mask(mask, truth.shape[:2], seed)
+    filled = density.inpaint(truth, is_known, n, steps=steps, temperature=temperature, random_state=seed)
+    evidence = np.where(is_known[..., None], truth, density.n_levels_ // 2)
+    shown = [evidence, *filled.reshape(n, *truth.shape), truth]
+    if density.n_levels_ == 2:  # grey for what is not known
+        shown = [255 * picture for picture in shown]
+        shown[0] = np.where(is_known[..., None], 255 * truth.astype(int), 128)
+    n_levels = 256 if density.n_levels_ == 2 else density.n_levels_
+    _write(_picture_path(out), np.stack(shown), n_levels, len(shown))
+    print(f"The evidence, {n} completions and the image written to {out}.")
+
+
+def score_images(density: ImageDensity, source: Path, out: Path | None, as_json: bool) -> None:
+    log_p = density.log_prob(source)
+    if out is not None:
+        lines = "".join(f"{value}\n" for value in log_p)
+        write_whole(out, lambda path: path.write_text("log_prob\n" + lines, encoding="utf-8"))
+    bits = float(-log_p.mean() / math.log(2) / math.prod(density.size_))
+    if as_json:
+        print(json.dumps({"bits_per_dim": bits, "nats": float(-log_p.mean()), "images": len(log_p)}))
+    else:
+        print(f"{bits:.4f} bits per dimension, {-log_p.mean():.3f} nats an image, over {len(log_p):,} images.")
+        if out is not None:
+            print(f"Log probabilities of the images written to {out}.")
+
+
+def _picture_path(out: Path | None) -> Path:
+    if out is None or out.suffix not in (".png", ".npz"):
+        raise QuestionError("Images are written to a file: --out drawn.png, or .npz for the numbers.")
+    return out
+
+
+def _read_mask(mask: str, size: tuple[int, ...], seed: int) -> np.ndarray:
+    """A file that is white where the image is known, or the name of a mask."""
+    if mask in MASKS:
+        return draw_mask(mask, size, seed)
+    path = Path(mask)
+    if not path.exists():
+        raise ImageError(f"There is no mask {mask!r}: give a picture that is white where the image is known, or one of "
+                         f"{', '.join(MASKS)}.")  # fmt: skip
+    return read_picture(path)[..., 0] >= 128
+
+
+def _write(out: Path, images: np.ndarray, n_levels: int, n_columns: int) -> None:
+    if out.suffix == ".npz":
+        write_whole(out, lambda path: _save_npz(path, images))
+        return
+    grid = tiled(images if images.ndim == 4 else images[..., None], n_levels, n_columns)
+    write_whole(out, lambda path: write_picture(path, grid))
+
+
+def _save_npz(path: Path, images: np.ndarray) -> None:
+    with open(path, "wb") as file:
+        np.savez_compressed(file, images=images)
+
+
+def tiled(images: np.ndarray, n_levels: int, n_columns: int) -> np.ndarray:
+    """(n, height, width, channels) in a grid with gaps between them, small ones enlarged; levels 0 to 255."""
+    bright = np.round(images.astype(float) * (255 / (n_levels - 1))).astype(np.uint8)
+    zoom = max(1, math.ceil(SMALLEST / bright.shape[2]))
+    bright = bright.repeat(zoom, axis=1).repeat(zoom, axis=2)
+    n, height, width, channels = bright.shape
+    n_rows = math.ceil(n / n_columns)
+    grid = np.full((n_rows * (height + GAP) - GAP, n_columns * (width + GAP) - GAP, channels), 200, dtype=np.uint8)
+    for k, picture in enumerate(bright):
+        top, left = (k // n_columns) * (height + GAP), (k % n_columns) * (width + GAP)
+        grid[top : top + height, left : left + width] = picture
+    return grid

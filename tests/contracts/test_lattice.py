@@ -21,6 +21,7 @@ from anygiven.lattice import (
     GapPatterns,
     Glimpse,
     Grouped,
+    Growing,
     Joint,
     KnownAsked,
     LeftToRight,
@@ -38,6 +39,7 @@ from anygiven.lattice import (
     Strided,
     UniformEvidence,
     WholePath,
+    Window,
     Workload,
     mixture,
     planned_sizes,
@@ -64,6 +66,8 @@ OBJECTIVES = [
     *(Glimpse(w, p, e, c) for w in WORKLOADS for p in PROTOCOLS[:4] for e in (False, True) for c in (False, True)),
     Blend((Looks(), WholePath(CardMask())), (0.5, 0.5)),
     Shared(WholePath(CardMask()), 3),
+    Growing(WholePath(CardMask())),
+    Window(WholePath(Joint()), 3, 0.5),
     Activations(Anywhere(SHAPE)),
     Activations(seven_modes(SHAPE)),
     Activations(seven_modes(SHAPE), several=3),
@@ -182,3 +186,16 @@ def test_shared_paths_are_few_and_fit_every_row():
     path, weights = Shared(WholePath(CardMask()), 3).draw(present(), torch.Generator().manual_seed(0))
     assert not (path.is_query & ~present()).any()
     assert float(weights[~present()].sum()) == 0
+
+
+def test_windows_grow_with_training():
+    full, objective = torch.ones(5, N, dtype=torch.bool), Growing(WholePath(Joint()), shortest=2, until=0.5)
+    sizes = []
+    for share in (0.0, 0.2, 0.4, 0.5, 1.0):
+        path, _ = objective.at(share).draw(full, torch.Generator().manual_seed(1))
+        asked = path.is_query
+        assert (asked == asked[:1]).all()
+        assert int(asked[0].nonzero().max() - asked[0].nonzero().min()) + 1 == int(asked[0].sum())  # neighbours
+        sizes.append(int(asked[0].sum()))
+    assert sizes == [2, 4, 6, 7, 7]
+    assert isinstance(objective.unshared, WholePath)

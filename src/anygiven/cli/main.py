@@ -85,7 +85,7 @@ def demo(
 )
 def fit(
     table: Annotated[
-        Path, typer.Argument(help="A table (CSV, CSV.gz, Parquet), a text, a folder or npz of images.", metavar="FILE")
+        Path, typer.Argument(help="A table (CSV, Parquet), a text, or images (folder, npz).", metavar="FILE")
     ],
     out: Annotated[Path, typer.Option(help="Where the model folder goes.")],
     minutes: Annotated[float, typer.Option(help="Training time at most.")] = 4.0,
@@ -94,9 +94,7 @@ def fit(
     ] = "any",
     known: Annotated[str, typer.Option(help="Columns that will always be known, comma-separated.")] = "",
     asked: Annotated[str, typer.Option(help="Columns that will be asked, with --known.")] = "",
-    network: Annotated[
-        str, typer.Option(help="auto; mlp, transformer or path; for images convolutions or unet too.")
-    ] = "auto",
+    network: Annotated[str, typer.Option(help="auto, mlp, transformer, path; for images convolutions, unet.")] = "auto",
     column: Annotated[
         list[str] | None,
         typer.Option(help="Override a column's kind: NAME=continuous|grid|count|categorical|ordinal|leave out."),
@@ -252,7 +250,7 @@ def sample(
     rows: Annotated[int, typer.Option(help="How many rows.")] = 10,
     given: Annotated[str, typer.Option(help="Evidence: \"age=51, sex='f'\".")] = "",
     out: Annotated[
-        Path | None, typer.Option(help="CSV, CSV.gz or Parquet; by default the screen. Images: PNG or npz.")
+        Path | None, typer.Option(help="CSV, CSV.gz or Parquet, by default the screen; images: PNG or npz.")
     ] = None,
     steps: Steps = None,
     temperature: Annotated[float, typer.Option(help="Below 1: likelier rows.")] = 1.0,

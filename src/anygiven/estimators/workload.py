@@ -18,6 +18,7 @@ from anygiven.lattice import (
     CardMask,
     GapPatterns,
     Glimpse,
+    Growing,
     Joint,
     KnownAsked,
     Looks,
@@ -115,7 +116,7 @@ def text_objective_of(workload: Any) -> Objective:
     if workload not in parts:
         raise QuestionError(f"{workload!r} is not a workload for text: use one of {', '.join(parts)}.")
     chosen = parts[workload]
-    return Shared(Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0])
+    return Growing(Shared(Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0]))
 
 
 def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> Objective:

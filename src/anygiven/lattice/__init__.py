@@ -16,7 +16,17 @@ from anygiven.lattice.modes import (
     TopToBottom,
     seven_modes,
 )
-from anygiven.lattice.objectives import Activations, Blend, Glimpse, Looks, Objective, Shared, WholePath
+from anygiven.lattice.objectives import (
+    Activations,
+    Blend,
+    Glimpse,
+    Growing,
+    Looks,
+    Objective,
+    Shared,
+    WholePath,
+    Window,
+)
 from anygiven.lattice.protocols import (
     BitReversal,
     Budget,
@@ -45,9 +55,9 @@ from anygiven.lattice.workloads import (
 
 __all__ = [
     "EVIDENCE", "MODES", "NEVER", "Activations", "Anywhere", "Beginning", "BernoulliEvidence", "BitReversal", "Blend",
-    "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns", "Glimpse", "Grouped",
+    "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns", "Glimpse", "Grouped", "Growing",
     "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks", "Mixture", "Mode", "ModeMixture", "Objective",
     "Path", "Protocol", "Question", "RandomBudget", "RandomOrder", "RegionEvidence", "RegionMode", "RightToLeft",
-    "Shared", "SomeOf", "Staged", "Strided", "TopToBottom", "UniformEvidence", "WholePath", "Workload", "mixture",
-    "planned_sizes", "seven_modes",
+    "Shared", "SomeOf", "Staged", "Strided", "TopToBottom", "UniformEvidence", "WholePath", "Window", "Workload",
+    "mixture", "planned_sizes", "seven_modes",
 ]  # fmt: skip

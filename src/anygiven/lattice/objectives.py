@@ -30,6 +30,10 @@ class Objective(ABC):
         """The same with a path of its own for every row: what validation asks."""
         return self
 
+    def at(self, share: float) -> Objective:
+        """What to draw from when so much of the training is done, 0 to 1."""
+        return self
+
 
 @dataclass(frozen=True)
 class WholePath(Objective):
@@ -154,6 +158,45 @@ class Shared(Objective):
         path, weights = self.objective.draw(is_present[:n], generator)
         which = torch.arange(len(is_present)) % max(n, 1)
         return path.rows(which), weights[which]
+
+
+@dataclass(frozen=True)
+class Growing(Objective):
+    """Short pieces first: windows that grow from `shortest` to all variables until so much of the training is done.
+
+    What is outside the window is not asked and costs nothing. All rows of a batch have the same window.
+    """
+
+    objective: Objective
+    shortest: int = 16
+    until: float = 0.2
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        return self.objective.draw(is_present, generator)
+
+    @property
+    def unshared(self) -> Objective:
+        return self.objective.unshared
+
+    def at(self, share: float) -> Objective:
+        return self.objective if share >= self.until else Window(self.objective, self.shortest, share / self.until)
+
+
+@dataclass(frozen=True)
+class Window(Objective):
+    """Another objective on neighbouring variables alone: `shortest` of them, all, or something between the two."""
+
+    objective: Objective
+    shortest: int
+    share: float
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        n = is_present.shape[1]
+        size = min(n, round(self.shortest + self.share * (n - self.shortest)))
+        start = int(torch.randint(n - size + 1, (1,), generator=generator))
+        inside = torch.zeros(n, dtype=torch.bool)
+        inside[start : start + size] = True
+        return self.objective.draw(is_present & inside, generator)
 
 
 def _mean_of_the_unknown(prefix: Tensor, is_present: Tensor, weight: Tensor) -> tuple[Path, Tensor]:

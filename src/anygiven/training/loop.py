@@ -110,17 +110,22 @@ class _Run:
         if self.step == 0:
             self._evaluate(0.0)
             self.spent = self.clock() - started - self.watched
-        timed_from, timed_step = self.clock(), self.step
+        timed_from, timed_step, is_timed = self.spent - self.evaluating, self.step, False
         while self.step < self.settings.max_steps and not self.outcome.stopped:
             self._train_step()
             self.spent = self.clock() - started - self.watched
-            if self.step == timed_step + TIMED_STEPS:
-                self._fit_schedule((self.clock() - timed_from) / TIMED_STEPS)
-            if self.step % self._evaluate_every() == 0 or self.step == self.settings.max_steps:
-                self._evaluate(self.spent)
-                self._fit_schedule((self.spent - self.evaluating) / self.step)  # the machine may have become slower
-                if report:
-                    report(self._progress())
+            is_due = self.step % self._evaluate_every() == 0 or self.step == self.settings.max_steps
+            # The schedule is fitted to the time allowed by the latest pace: steps or the machine may become slower.
+            if is_due or (not is_timed and self.step == timed_step + TIMED_STEPS):
+                training = self.spent - self.evaluating
+                pace = (training - timed_from) / (self.step - timed_step)
+                if is_due:
+                    self._evaluate(self.spent)
+                    self.spent = self.clock() - started - self.watched
+                    if report:
+                        report(self._progress())
+                self._fit_schedule(pace)
+                timed_from, timed_step, is_timed = training, self.step, True
             if self.checkpoint and time.monotonic() - saved > self.settings.checkpoint_seconds:
                 self._save()
                 saved = time.monotonic()
@@ -133,7 +138,8 @@ class _Run:
                 group["lr"] = self.settings.learning_rate * self._rate()
         rows = torch.randint(len(self.data), (self.settings.batch_size,), generator=self.generator)
         batch = self.data.rows(rows)
-        path, weights = self.objective.draw(batch.is_present, self.generator)
+        objective = self.objective.at(self.step / self.settings.max_steps)
+        path, weights = objective.draw(batch.is_present, self.generator)
         torch.manual_seed(self.settings.seed * 1_000_003 + self.step)  # dropout, the same after a resume
         self.model.train()
         loss = -(weights * self.model.log_prob(batch.x, path)).sum() / len(batch)

@@ -185,8 +185,9 @@ class PathConvolutions(PathNetwork):
     kinds = ("image",)
 
     def __init__(
-        self, domains: Sequence[Domain], width: int = 64, depth: int = 8, dropout: float = 0.0, kernel: int = 5
-    ):
+        self, domains: Sequence[Domain], width: int = 64, depth: int = 8, dropout: float = 0.0, kernel: int = 5,
+        growth: int = 4,
+    ):  # fmt: skip
         super().__init__()
         domain, self.shape = grid_of(domains)
         self.width = width
@@ -194,7 +195,7 @@ class PathConvolutions(PathNetwork):
         self.values = nn.Linear(self.planes.n_planes, VALUE_WIDTH)
         self.places = nn.Parameter(0.1 * torch.randn(*self.shape, width))
         self.is_known = nn.Parameter(0.1 * torch.randn(width))
-        self.blocks = nn.ModuleList(PathBlock(width, kernel, dropout) for _ in range(depth))
+        self.blocks = nn.ModuleList(PathBlock(width, kernel, dropout, growth) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:

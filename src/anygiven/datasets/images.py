@@ -1,0 +1,35 @@
+"""Small images that the papers use: MNIST (also binarized), Fashion-MNIST, the first images of CIFAR-10."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anygiven.datasets.files import find_file
+from anygiven.errors import ImageError
+
+FILES = {
+    "binarized-mnist": ("binarized_mnist_larochelle", "Larochelle's fixed binarization, its bits packed"),
+    "mnist": ("mnist", "torchvision's MNIST"),
+    "fashion-mnist": ("fashion_mnist", "torchvision's FashionMNIST"),
+    "cifar10": ("cifar10_subset", "torchvision's CIFAR10, its first 12,000 and 2,000 images"),
+}
+
+
+def image_set(name: str, part: str = "train") -> np.ndarray:
+    """(n, height, width[, channels]) of "train" or "test"; the binarized digits have "valid" too."""
+    return _load(name, part, "x_")
+
+
+def labels(name: str, part: str = "train") -> np.ndarray:
+    """(n,) what is on each image."""
+    return _load(name, part, "y_")
+
+
+def _load(name: str, part: str, prefix: str) -> np.ndarray:
+    if name not in FILES:
+        raise ImageError(f"There are no images {name!r}; there are {', '.join(FILES)}.")
+    file, origin = FILES[name]
+    with np.load(find_file(f"images/{file}.npz", origin)) as arrays:
+        if name == "binarized-mnist":
+            return np.unpackbits(arrays[part], axis=1)[:, :784].reshape(-1, 28, 28)
+        return arrays[f"{prefix}{part}"]

@@ -24,13 +24,31 @@ def small_data(tmp_path, monkeypatch):
     for part in ("train", "valid", "test"):
         with gzip.open(tmp_path / "text" / f"novels_{part}.txt.gz", "wt") as file:
             file.write("".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz "), 2000)))
+    (tmp_path / "images").mkdir()
+    np.savez(tmp_path / "images" / "binarized_mnist_larochelle.npz",
+             **{part: rng.integers(0, 256, (60, 98)).astype(np.uint8) for part in ("train", "valid", "test")})  # fmt: skip
+    for name, shape in (("mnist", (28, 28)), ("fashion_mnist", (28, 28)), ("cifar10_subset", (32, 32, 3))):
+        arrays = {f"x_{part}": rng.integers(0, 256, (60, *shape)).astype(np.uint8) for part in ("train", "test")}
+        labels = {f"y_{part}": rng.integers(0, 10, 60).astype(np.uint8) for part in ("train", "test")}
+        np.savez(tmp_path / "images" / f"{name}.npz", **arrays, **labels)
     monkeypatch.setenv("ANYGIVEN_DATA", str(tmp_path))
 
 
 def only_the_first(name: str):
     """An experiment with the first of its methods alone: at paper scale each has a hundred million parameters."""
     experiment = load_experiment(name)
-    for choices in ("METHODS", "LAWS", "HIDDEN", "STEPS", "BOUNDS", "LENGTHS"):
+    for choices in (
+        "METHODS",
+        "LAWS",
+        "HIDDEN",
+        "STEPS",
+        "BOUNDS",
+        "LENGTHS",
+        "SETS",
+        "MISSING",
+        "TEMPERATURES",
+        "SHARES",
+    ):
         found = getattr(experiment, choices, None)
         if isinstance(found, dict):
             setattr(experiment, choices, dict(list(found.items())[:1]))

@@ -121,9 +121,11 @@ class LevelMixture(Conditional):
     @property
     def table(self) -> Categorical:
         """The masses of all levels."""
-        shape = self.pixel.logits.shape[:-1]
-        levels = torch.arange(self.pixel.n_levels, dtype=self.pixel.loc.dtype)
-        return Categorical(torch.stack([self.log_prob(level.expand(shape)) for level in levels], dim=-1))
+        one = self.pixel
+        each = replace(one, logits=one.logits.unsqueeze(-2), loc=one.loc.unsqueeze(-3), scale=one.scale.unsqueeze(-3),
+                       tie=one.tie.unsqueeze(-3))  # fmt: skip
+        levels = torch.arange(one.n_levels, dtype=one.loc.dtype).unsqueeze(-1)  # (levels, 1)
+        return Categorical(each.log_prob(levels.expand(*one.logits.shape[:-1], -1, -1)))
 
     @property
     def mean(self) -> Tensor:

@@ -1,0 +1,200 @@
+"""What the experiments on images share: data, a fit of one method, nats and bits with standard errors, pictures."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from _novels import one_thread
+from anygiven.cli.reproduce import write_json
+from anygiven.datasets.images import image_set
+from anygiven.estimators.defaults import Architecture
+from anygiven.estimators.fitting import build_model
+from anygiven.estimators.images import Pictures
+from anygiven.estimators.workload import image_objective_of
+from anygiven.lattice import (
+    MODES,
+    Budget,
+    Canonical,
+    Joint,
+    Looks,
+    Objective,
+    Protocol,
+    Question,
+    RegionEvidence,
+    UniformEvidence,
+    Workload,
+)
+from anygiven.model import AnyOrderModel
+from anygiven.training import Data, Outcome, Settings, train
+from anygiven.training.checkpoint import remove_checkpoint
+from anygiven.variables.domains import Alike
+from anygiven.variables.images import image_domains, read_images
+
+CONVOLUTIONS = {"network": "convolutions", "width": 64, "depth": 8, "kernel": 5, "learning_rate": 4e-3, "muon": True,
+                "batch_size": 16}  # fmt: skip
+UNET = {"network": "unet", "width": 32, "depth": 2, "n_sizes": 2, "learning_rate": 1e-3, "muon": False,
+        "batch_size": 32}  # fmt: skip
+# SFARM's Table 4: 32 base channels and one size for 28×28, 128 channels and 32 blocks for CIFAR-10.
+PAPER_MNIST = {"network": "unet", "width": 32, "depth": 4, "n_sizes": 1, "learning_rate": 2e-4, "muon": False,
+               "batch_size": 128}  # fmt: skip
+PAPER_CIFAR = {"network": "unet", "width": 128, "depth": 32, "n_sizes": 1, "learning_rate": 2e-4, "muon": False,
+               "batch_size": 32}  # fmt: skip
+PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
+CHUNK = 50  # images scored at a time
+
+
+def held(name: str, n: int, domains: Alike, part: str = "test") -> Data:
+    """The first n images of a part."""
+    levels = read_images(image_set(name, part)[:n], domains.domain.n_symbols).levels
+    return Pictures(levels, domains).rows(torch.arange(len(levels)))
+
+
+def domains_of(name: str, element: str = "pixel") -> Alike:
+    return image_domains(read_images(image_set(name)), element)
+
+
+def fit(run, name: str, method: dict, objective: Objective, domains: Alike, watch=None, components: int = 0,
+        by_the_clock: bool = False) -> tuple[AnyOrderModel, Outcome]:  # fmt: skip
+    """Train one method for the time that the run allows, of one core unless by the clock."""
+    smoke = run.steps is not None
+    levels = read_images(image_set(name)[: 64 if smoke else None], domains.domain.n_symbols).levels
+    architecture = Architecture(method["network"], method["width"], method["depth"], 0.0, components,
+                                kernel=method.get("kernel", 5), n_sizes=method.get("n_sizes", 2))  # fmt: skip
+    settings = Settings(
+        max_steps=run.steps or 10_000_000, max_minutes=run.minutes or run.settings["minutes"], seed=run.seed,
+        batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
+        weight_decay=0.02, clip=1.0, ema=0.998, validation_rows=0, patience=1000,
+        evaluations=run.settings.get("evaluations", 10), processor_time=not by_the_clock,
+    )  # fmt: skip
+    model = build_model(domains, architecture, run.seed)
+    pictures, valid = Pictures(levels, domains), Pictures(levels[:50], domains).rows(torch.arange(min(50, len(levels))))
+    place = None if smoke else run.folder / "training"
+    facts = f"{name} {method} {objective} {components}"
+    if by_the_clock:
+        outcome = train(model, pictures, valid, objective, settings, None, place, facts, watch)
+    else:
+        with one_thread():
+            outcome = train(model, pictures, valid, objective, settings, None, place, facts, watch)
+    remove_checkpoint(run.folder / "training")
+    return model.eval(), outcome
+
+
+def trained(run, name: str, measure=None) -> tuple[AnyOrderModel, dict]:
+    """Path convolutions for scoring and inpainting alike, on all cores; trained once, then kept beside the results."""
+    s, domains = run.settings, domains_of(name)
+    method = s["convolutions"]
+    components = 0 if domains.domain.n_symbols == 2 else s.get("components", 10)
+    minutes = run.minutes or s["minutes"]
+    place = run.folder.parent / f".images-{name}-width{method['width']}-seed{run.seed}-{minutes:g}"
+    if (place / "facts.json").exists():
+        architecture = Architecture(
+            "convolutions", method["width"], method["depth"], 0.0, components, kernel=method["kernel"]
+        )
+        model = build_model(domains, architecture, run.seed)
+        model.load_state_dict(load_file(place / "model.safetensors"))
+        return model.eval(), json.loads((place / "facts.json").read_text())
+    curve = Curve(run, measure) if measure else None
+    objective = image_objective_of("any", "convolutions", domains.shape)
+    model, outcome = fit(run, name, method, objective, domains, curve, components, by_the_clock=True)
+    facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
+             "threads": torch.get_num_threads(), "curve": curve.points if curve else []}  # fmt: skip
+    if run.steps is None:
+        place.mkdir(parents=True, exist_ok=True)
+        save_file(model.state_dict(), place / "model.safetensors")
+        write_json(place / "facts.json", facts)
+    return model, facts
+
+
+def evidence_kinds(shape: Sequence[int]) -> dict[str, Workload]:
+    """SFARM's seven kinds of evidence; in the random one any number of pixels is known."""
+    kinds: dict[str, Workload] = {name: RegionEvidence(mode(tuple(shape))) for name, mode in MODES.items()}
+    return {**kinds, "random": UniformEvidence()}
+
+
+@torch.no_grad()
+def nats(model: AnyOrderModel, data: Data, workload: Workload | None = None, per_query: bool = False,
+         smoke: bool = False, protocol: Protocol | None = None) -> dict:  # fmt: skip
+    """−log p(query | evidence) along the raster order (or another): mean and standard error over the images."""
+    question = (workload or Joint()).draw(data.is_present, torch.Generator().manual_seed(17))
+    protocol = protocol or Canonical()
+    found = []
+    for rows in torch.arange(len(data)).split(CHUNK):
+        part = Question(question.is_query[rows], question.is_evidence[rows])
+        path = (Budget(protocol, 2) if smoke else protocol).path(part, torch.Generator().manual_seed(1))
+        total = -model.log_prob(data.x[rows], path).sum(1).double()
+        found.append(total / path.is_query.sum(1).clamp(min=1) if per_query else total)
+    return mean_of(torch.cat(found))
+
+
+@torch.no_grad()
+def nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int) -> dict:
+    """−log p(query | evidence) per asked pixel, on average over random orders, from n looks an image."""
+    objective, generator = Looks(workload), torch.Generator().manual_seed(17)
+    total = torch.zeros(len(data), dtype=torch.float64)
+    for _ in range(n):
+        for rows in torch.arange(len(data)).split(CHUNK):
+            path, weights = objective.draw(data.is_present[rows], generator)
+            asked = weights.sum(1).clamp(min=1)  # |query|
+            total[rows] -= ((weights * model.log_prob(data.x[rows], path)).sum(1) / asked).double() / n
+    return mean_of(total)
+
+
+def mean_of(values: torch.Tensor) -> dict:
+    return {"mean": float(values.mean()), "standard_error": float(values.std(unbiased=False)) / len(values) ** 0.5}
+
+
+def bits_of(found: dict, n_dimensions: int) -> dict:
+    return {key: value / math.log(2) / n_dimensions for key, value in found.items()}
+
+
+class Curve:
+    """A watcher that notes step, seconds and figures of the model as training goes on, also over a restart."""
+
+    def __init__(self, run, measure):
+        self.measure, self.kept = measure, run.folder / "curve.json"
+        self.points: list = json.loads(self.kept.read_text()) if self.kept.exists() else []
+
+    def __call__(self, model: AnyOrderModel, step: int, seconds: float) -> None:
+        earlier = [point for point in self.points if point[0] < step]
+        self.points = [*earlier, [step, round(seconds, 1), self.measure(model)]]
+        self.kept.write_text(json.dumps(self.points))
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def packed(images: np.ndarray) -> dict:
+    """Images as text, so that a figure can be drawn from the results alone."""
+    data = np.ascontiguousarray(images.astype(np.uint8))
+    return {"shape": list(data.shape), "data": base64.b64encode(zlib.compress(data.tobytes(), 9)).decode()}
+
+
+def unpacked(kept: dict) -> np.ndarray:
+    return np.frombuffer(zlib.decompress(base64.b64decode(kept["data"])), np.uint8).reshape(kept["shape"])
+
+
+def show_rows(rows: dict[str, np.ndarray], highest: int, scale: float = 0.7):
+    """A figure with one named row of images (n, height, width[, channels]) under another."""
+    import matplotlib.pyplot as plt
+
+    n = max(len(images) for images in rows.values())
+    figure, axes = plt.subplots(len(rows), n, figsize=(scale * n + 1.2, scale * len(rows)), squeeze=False)
+    for line, (name, images) in zip(axes, rows.items(), strict=True):
+        for axis, image in zip(line, images, strict=False):
+            axis.imshow(image, cmap="gray", vmin=0, vmax=highest)
+        for axis in line:
+            axis.set_xticks([])
+            axis.set_yticks([])
+            for side in axis.spines.values():
+                side.set_visible(False)
+        line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+    figure.subplots_adjust(left=1.2 / (scale * n + 1.2), right=1, top=1, bottom=0, wspace=0.05, hspace=0.05)
+    return figure

@@ -1,0 +1,102 @@
+"""SFARM's Fig. 4 with numbers: training on uniform masks against the mixture of modes, on seven kinds of evidence.
+
+Two U-Nets of the same size and time on binarized MNIST: one trained on uniform activations (ARDM), one on the seven
+modes (SFARM); beside them path convolutions of the same time. Conditional nats per hidden pixel, on average over random
+orders, and completions of the same evidence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from _images import (
+    CONVOLUTIONS,
+    PAPER_CONVOLUTIONS,
+    PAPER_MNIST,
+    UNET,
+    domains_of,
+    evidence_kinds,
+    fit,
+    held,
+    nats,
+    nats_by_looks,
+    packed,
+    show_rows,
+    unpacked,
+)
+from anygiven.estimators.workload import image_objective_of
+from anygiven.inference import draw as draw_cells
+from anygiven.lattice import Canonical, Grouped, Question, RandomOrder
+
+SET = "binarized-mnist"
+METHODS = {
+    "uniform masks (ARDM)": ("unet", "random"),
+    "seven modes (SFARM)": ("unet", "modes"),
+    "path convolutions": ("convolutions", "any"),
+}
+SCALES = {
+    "laptop": {"unet": UNET, "convolutions": CONVOLUTIONS, "minutes": 20.0, "images": 500, "looks": 4, "steps": 98},
+    "paper": {"unet": PAPER_MNIST, "convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "images": 10_000,
+              "looks": 8, "steps": 784},
+}  # fmt: skip
+
+
+def measure(run) -> dict:
+    methods = {name: run.part(name, lambda m=method: one(run, *m)) for name, method in METHODS.items()}
+    return {"data": SET, "methods": methods}
+
+
+def one(run, which: str, workload: str) -> dict:
+    smoke, domains = run.steps is not None, domains_of(SET)
+    method = run.settings[which]
+    objective = image_objective_of(workload, method["network"], domains.shape)
+    model, outcome = fit(run, SET, method, objective, domains)
+    data = held(SET, 2 if smoke else run.settings["images"], domains)
+    kinds = evidence_kinds(domains.shape)
+    looks = {name: nats_by_looks(model, data, kind, 1 if smoke else run.settings["looks"])
+             for name, kind in kinds.items()}  # fmt: skip
+    found = {"by_looks": looks, "pictures": completions(model, data, kinds, 2 if smoke else run.settings["steps"])}
+    if which == "convolutions":
+        raster = {name: nats(model, data, kind, per_query=True, smoke=smoke) for name, kind in kinds.items()}
+        found["raster"] = raster
+    return {**found, "steps": outcome.steps, "parameters": model.n_parameters, "train_seconds": outcome.seconds}
+
+
+def completions(model, data, kinds: dict, steps: int) -> dict:
+    """One test image for each kind of evidence, completed once, in raster order or in groups of equal size."""
+    x, masks = data.x[:1], []
+    drawn = []
+    for kind in kinds.values():
+        generator = torch.Generator().manual_seed(4)
+        question = kind.draw(data.is_present[:1], generator)
+        n = int(question.is_query.sum())
+        sizes = tuple(np.diff(np.linspace(0, n, min(steps, n) + 1).round()).astype(int).tolist())
+        protocol = Canonical() if steps >= n else Grouped(RandomOrder(), sizes)
+        path = protocol.path(Question(question.is_query, question.is_evidence), generator)
+        drawn.append(draw_cells(model, x, path, generator)[0, :, 0].view(28, 28).numpy())
+        masks.append(question.is_evidence.view(28, 28).numpy())
+    truth = x[0, :, 0].view(28, 28).numpy()
+    evidence = np.where(np.stack(masks), 2 * truth, 1)  # grey where hidden
+    return {"evidence": packed(evidence), "filled": packed(2 * np.stack(drawn)), "truth": packed(2 * truth[None])}
+
+
+def table(results: dict) -> str:
+    methods = results["methods"]
+    kinds = list(next(iter(methods.values()))["by_looks"])
+    lines = [f"{'nats per hidden pixel':<26}" + "".join(f"{kind:>18}" for kind in kinds)]
+    for name, part in methods.items():
+        cells = [f"{part['by_looks'][k]['mean']:.4f} ± {part['by_looks'][k]['standard_error']:.4f}" for k in kinds]
+        lines.append(f"{name:<26}" + "".join(f"{cell:>18}" for cell in cells))
+        if "raster" in part:
+            cells = [f"{part['raster'][k]['mean']:.4f} ± {part['raster'][k]['standard_error']:.4f}" for k in kinds]
+            lines.append(f"{'  in raster order':<26}" + "".join(f"{cell:>18}" for cell in cells))
+    return "\n".join(lines)
+
+
+def draw(results: dict):
+    methods = results["methods"]
+    first = next(iter(methods.values()))["pictures"]
+    rows = {"evidence": unpacked(first["evidence"])}
+    rows |= {name: unpacked(part["pictures"]["filled"]) for name, part in methods.items()}
+    return show_rows(rows, 2, 1.0)

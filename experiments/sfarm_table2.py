@@ -1,0 +1,103 @@
+"""SFARM's Table 2: binarized MNIST, test nats of one model along one path (the raster order), and how it learns.
+
+Path convolutions trained by whole paths, on all cores; beside them, for the learning curves at equal time of one core,
+path convolutions and the U-Net of SFARM trained by glimpses. Nats over all test images; conditional nats per hidden
+pixel for the seven kinds of evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from _images import (
+    CONVOLUTIONS,
+    PAPER_CONVOLUTIONS,
+    PAPER_MNIST,
+    UNET,
+    Curve,
+    domains_of,
+    evidence_kinds,
+    fit,
+    held,
+    nats,
+    nats_by_looks,
+    trained,
+)
+from anygiven.estimators.workload import image_objective_of
+from anygiven.lattice import Joint
+
+SET = "binarized-mnist"
+METHODS = {"whole paths (convolutions)": ("convolutions", "any"), "glimpses (U-Net)": ("unet", "modes")}
+PUBLISHED = {"SFARM": 78.12, "Locally Masked PixelCNN": 77.58, "EoNADE, best ensemble": 84.55, "PixelCNN": 81.30}
+SCALES = {
+    "laptop": {"unet": UNET, "convolutions": CONVOLUTIONS, "minutes": 118.0, "short_minutes": 20.0, "images": 10_000,
+               "watched": 200, "evaluations": 12},
+    "paper": {"unet": PAPER_MNIST, "convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14,
+              "short_minutes": 60 * 24 * 14, "images": 10_000, "watched": 1000, "evaluations": 40},
+}  # fmt: skip
+
+
+def measure(run) -> dict:
+    best = run.part("long", lambda: long_run(run))
+    methods = {name: run.part(name, lambda m=method: short_run(run, *m)) for name, method in METHODS.items()}
+    return {"data": SET, "long": best, "methods": methods, "published": PUBLISHED}
+
+
+def long_run(run) -> dict:
+    smoke, domains, method = run.steps is not None, domains_of(SET), run.settings["convolutions"]
+    watched = held(SET, 2 if smoke else run.settings["watched"], domains, "valid")
+    model, facts = trained(run, SET, lambda model: nats(model, watched, smoke=smoke)["mean"])
+    test = held(SET, 2 if smoke else run.settings["images"], domains)
+    some = test.rows(slice(0, 1000))
+    kinds = {name: nats(model, some, kind, per_query=True, smoke=smoke)
+             for name, kind in evidence_kinds(domains.shape).items()}  # fmt: skip
+    return {"test": nats(model, test, Joint(), smoke=smoke), "kinds": kinds, "order": "raster",
+            "images_seen": facts["steps"] * method["batch_size"], **facts}  # fmt: skip
+
+
+def short_run(run, which: str, workload: str) -> dict:
+    smoke, domains, method = run.steps is not None, domains_of(SET), run.settings[which]
+    watched = held(SET, 2 if smoke else run.settings["watched"], domains, "valid")
+    curve = Curve(run, lambda model: 784 * nats_by_looks(model, watched, Joint(), 1 if smoke else 4)["mean"])
+    objective = image_objective_of(workload, method["network"], domains.shape)
+    shorter = replace(run, minutes=run.minutes or run.settings["short_minutes"])
+    model, outcome = fit(shorter, SET, method, objective, domains, curve)
+    few = held(SET, 2 if smoke else 20, domains)
+    return {"random_orders": nats_by_looks(model, watched, Joint(), 1 if smoke else 8),
+            "raster": nats(model, few, smoke=smoke), "curve": curve.points, "steps": outcome.steps,
+            "parameters": model.n_parameters, "train_seconds": outcome.seconds}  # fmt: skip
+
+
+def table(results: dict) -> str:
+    best = results["long"]
+    lines = [
+        f"test nats, raster order: {best['test']['mean']:.2f} ± {best['test']['standard_error']:.2f}",
+        f"  {best['parameters']:,} parameters, {best['images_seen']:,} images, {best['train_seconds'] / 60:.0f} min",
+    ]
+    lines += [f"  {name:<18}{found['mean']:.4f} nats per hidden pixel" for name, found in best["kinds"].items()]
+    for name, part in results["methods"].items():
+        lines.append(f"{name}: {part['raster']['mean']:.1f} nats in raster order after "
+                     f"{part['train_seconds'] / 60:.0f} minutes of one core")  # fmt: skip
+    return "\n".join(lines)
+
+
+def draw(results: dict):
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    points = [p for p in results["long"]["curve"] if p[1] > 0] or results["long"]["curve"]
+    left.plot([p[1] / 60 for p in points], [p[2] for p in points], marker=".", label="path convolutions, validation")
+    for name, value in results["published"].items():
+        left.axhline(value, linestyle=":", color="0.5", linewidth=0.8)
+        left.text(0, value, f" {name}", fontsize=7, va="bottom", color="0.4")
+    left.set_xlabel("minutes of training on two cores")
+    left.set_ylabel("nats, raster order")
+    left.set_ylim(76, max(90.0, min(110.0, points[0][2])))
+    left.legend(frameon=False)
+    for name, part in results["methods"].items():
+        points = [p for p in part["curve"] if p[1] > 0] or part["curve"]
+        right.plot([p[1] / 60 for p in points], [p[2] for p in points], marker=".", label=name)
+    right.set_xlabel("minutes of training on one core")
+    right.set_ylabel("nats, random orders")
+    right.legend(frameon=False)
+    return figure

@@ -27,7 +27,7 @@ from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
 from anygiven.variables.domains import Domain
 
 VALUE_WIDTH = 16
-PATCHES = 2**24  # numbers gathered at a time when walking
+FEW = 32  # places of a step are gathered one by one if they are at most this part of all
 
 
 # ------------------------------------------------------------------ who sees whom
@@ -53,6 +53,14 @@ def depthwise(x: Tensor, weight: Tensor) -> Tensor:
     """(B, H, W, C) with kernels (C, K, K), nought beyond the border."""
     mixed = conv2d(x.permute(0, 3, 1, 2), weight.unsqueeze(1), padding=weight.shape[-1] // 2, groups=len(weight))
     return mixed.permute(0, 2, 3, 1)
+
+
+def around_only(weight: Tensor, n: int) -> Tensor:
+    """The kernels with the middle of the first n, the vectors', left out: a query does not see its own twice."""
+    middle = weight.shape[-1] // 2
+    kept = torch.ones_like(weight)
+    kept[:n, middle, middle] = 0.0
+    return weight * kept
 
 
 class Sight(ABC):
@@ -89,10 +97,8 @@ class LookSight(Sight):
 
     def mix(self, h: Tensor, v: Tensor, weight: Tensor) -> Tensor:
         known = depthwise(torch.cat([h, v], dim=-1) * self.is_evidence, weight)
-        n, middle = h.shape[-1], weight.shape[-1] // 2
-        around = weight[:n].clone()
-        around[:, middle, middle] = 0.0
-        beside = depthwise(h * self.is_query, around) * self.is_query
+        n = h.shape[-1]
+        beside = depthwise(h * self.is_query, around_only(weight[:n], n)) * self.is_query
         return torch.cat([known[..., :n] + beside, known[..., n:]], dim=-1)
 
 
@@ -262,18 +268,22 @@ class ConvolutionWalk(PathWalk):
 
     def _mixed(self, k: int, near: Tensor, row: Tensor, place: Tensor) -> Tensor:
         """(M, width + values): what is visible around each place."""
+        if len(row) * FEW > self.step.numel():
+            return self._mixed_everywhere(k, near)[row, place]
         around, is_inside = neighbourhoods(self.network.shape, near.shape[-1])  # (N, K²)
-        weight, is_middle = near.flatten(1).T, torch.arange(around.shape[1]) == around.shape[1] // 2
-        size = max(1, PATCHES // (around.shape[1] * len(near)))
-        parts = []
-        for r, p in zip(row.split(size), place.split(size), strict=True):
-            index = (r.unsqueeze(1), around[p])  # (m, K²)
-            vector, value = seen(self.step[index], torch.tensor(self.t), is_middle)
-            inside = is_inside[p]
-            h = self.h[k][index] * (vector & inside).unsqueeze(-1)
-            v = self.v[index] * (value & inside).unsqueeze(-1)
-            parts.append((torch.cat([h, v], dim=-1) * weight).sum(1))
-        return torch.cat(parts) if parts else near.new_zeros(0, len(near))
+        index = (row.unsqueeze(1), around[place])  # (M, K²)
+        is_other = torch.arange(around.shape[1]) != around.shape[1] // 2
+        inside, step = is_inside[place], self.step[index]
+        h = self.h[k][index] * ((step <= self.t) & inside & is_other).unsqueeze(-1)
+        v = self.v[index] * ((step < self.t) & inside).unsqueeze(-1)
+        return (torch.cat([h, v], dim=-1) * near.flatten(1).T).sum(1)
+
+    def _mixed_everywhere(self, k: int, near: Tensor) -> Tensor:
+        """(B, N, width + values): the same for all places at once, as if all were asked now."""
+        h = self.h[k] * (self.step <= self.t).unsqueeze(-1)
+        v = self.v * (self.step < self.t).unsqueeze(-1)
+        content = torch.cat([h, v], dim=-1).unflatten(1, self.network.shape)
+        return depthwise(content, around_only(near, h.shape[-1])).flatten(1, 2)
 
 
 @lru_cache(maxsize=8)

@@ -93,7 +93,9 @@ def trained(run, name: str, measure=None) -> tuple[AnyOrderModel, dict]:
     method = s["convolutions"]
     components = 0 if domains.domain.n_symbols == 2 else s.get("components", 10)
     minutes = run.minutes or s["minutes"]
-    place = run.folder.parent / f".images-{name}-width{method['width']}-seed{run.seed}-{minutes:g}"
+    objective = image_objective_of("any", "convolutions", domains.shape)
+    key = zlib.crc32(f"{method} {components} {minutes} {run.seed} {objective}".encode())
+    place = run.folder.parent / f".images-{name}-{key:08x}"
     if (place / "facts.json").exists():
         architecture = Architecture(
             "convolutions", method["width"], method["depth"], 0.0, components, kernel=method["kernel"]
@@ -102,7 +104,6 @@ def trained(run, name: str, measure=None) -> tuple[AnyOrderModel, dict]:
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
     curve = Curve(run, measure) if measure else None
-    objective = image_objective_of("any", "convolutions", domains.shape)
     model, outcome = fit(run, name, method, objective, domains, curve, components, by_the_clock=True)
     facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
              "threads": torch.get_num_threads(), "curve": curve.points if curve else []}  # fmt: skip

@@ -141,6 +141,32 @@ def test_sources_give_the_same_images(tmp_path):
         assert images.n_levels == 256
 
 
+def test_pictures_of_sixteen_bits_keep_their_upper_eight(tmp_path):
+    from PIL import Image
+
+    Image.fromarray(np.array([[300, 30000], [65535, 0]], dtype=np.uint16)).save(tmp_path / "deep.png")
+    assert read_images(tmp_path / "deep.png").levels[0, ..., 0].tolist() == [[1, 117], [255, 0]]
+
+
+def test_hidden_pixels_may_hold_anything(density):
+    image, known = bars(1, seed=7)[0].astype(float), draw_mask("top", (6, 6))
+    image[~known] = np.nan
+    assert (density.inpaint(image, known)[0][known] == image[known]).all()
+
+
+def test_black_and_white_comes_back_as_it_was_given(tmp_path):
+    density = ag.ImageDensity(max_steps=1, width=16, depth=1, verbose=False).fit(255 * bars(30))
+    density.save(tmp_path / "m")
+    assert set(np.unique(ag.load(tmp_path / "m").sample(2))) <= {0, 255}
+
+
+def test_a_checkpoint_of_another_element_is_not_resumed(tmp_path):
+    options = {"max_steps": 2, "width": 16, "depth": 1, "verbose": False, "components": 2}
+    for element in ("pixel", "channel"):
+        kept = ag.ImageDensity(element=element, checkpoint=str(tmp_path / "c"), **options)
+        kept.fit(np.asfortranarray(colours(30)))  # any layout in memory
+
+
 def test_black_and_white_is_found():
     assert read_images(bars(3)).n_levels == 2
     assert read_images(bars(3) * 255).n_levels == 2
@@ -191,9 +217,14 @@ def test_wrong_folders(tmp_path):
     Image.fromarray(np.zeros((4, 5), dtype=np.uint8)).save(tmp_path / "b.png")
     with pytest.raises(ImageError, match=r"b\.png is 5 by 4 in grey and a\.png is 4 by 4"):
         read_images(tmp_path)
-    (tmp_path / "broken.npz").write_bytes(b"nothing")
-    with pytest.raises(ImageError, match="could not be read"):
-        read_images(tmp_path / "broken.npz")
+    np.savez(tmp_path / "two.npz", a=bars(2), b=bars(2))
+    with pytest.raises(ImageError, match=r"^[^.]*two\.npz has the arrays a, b; call the images 'images'\.$"):
+        read_images(tmp_path / "two.npz")
+    whole = (tmp_path / "two.npz").read_bytes()
+    for broken in (b"nothing", whole[:-30], whole[:50]):
+        (tmp_path / "broken.npz").write_bytes(broken)
+        with pytest.raises(ImageError, match="could not be read"):
+            read_images(tmp_path / "broken.npz")
 
 
 def test_wrong_questions_get_one_sentence(density):
@@ -206,6 +237,11 @@ def test_wrong_questions_get_one_sentence(density):
         (lambda: density.log_prob(bars(3), given=np.ones((2, 6, 6), dtype=bool)), "3 images and 2 masks"),
         (lambda: density.log_prob(bars(1), where=known, given=known), "both asked and given"),
         (lambda: density.sample(0), "at least one"),
+        (lambda: density.log_prob(bars(1), orders=-1), "at least one"),
+        (lambda: density.elbo(bars(1), n=0), "at least one"),
+        (lambda: density.inpaint(image, np.stack([known, known])), "one image has one mask"),
+        (lambda: ag.ImageDensity(kernel=4).fit(bars(30)), "must be odd"),
+        (lambda: ag.ImageDensity(network="unet", width=20).fit(bars(30)), "multiple of 8"),
         (lambda: density.sample(1, steps=0), "at least 1"),
         (lambda: density.sample(1, temperature=0), "greater than nought"),
         (lambda: ag.ImageDensity(network="mlp").fit(bars(30)), "no network 'mlp' for images"),

@@ -120,6 +120,22 @@ def test_a_blank_sign_in_the_text_is_scored():
     assert density.fill("a?b", blank="?")[0][2] == "b"
 
 
+def test_nothing_asked_is_certain(density):
+    assert density.log_prob(["", "___"]).tolist() == [0.0, 0.0]
+
+
+def test_many_short_documents_and_generators():
+    documents = ["the cat sat on it. "] * 50 + [BOOK[:200]]
+    density = ag.TextDensity(length=64, max_steps=4, width=16, depth=1, verbose=False)
+    assert np.isfinite(density.fit(text for text in documents).report_["held_out_bits_per_character"])
+
+
+def test_a_checkpoint_of_another_length_is_not_resumed(tmp_path):
+    for length in (8, 16):
+        density = ag.TextDensity(length=length, max_steps=3, width=16, depth=1, verbose=False)
+        density.set_params(checkpoint=str(tmp_path / "c")).fit(BOOK)
+
+
 def test_it_clones():
     assert clone(ag.TextDensity(length=9)).length == 9
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import anygiven as ag
-from anygiven.training import Settings
 from anygiven.training.checkpoint import load_checkpoint, save_checkpoint
 from anygiven.training.optimizers import orthogonal
 from conftest import mixed_table
@@ -113,6 +112,32 @@ def test_kill_minus_nine_loses_little_and_never_the_model(tmp_path):
     assert found[1]["step"] > 0
 
 
-def test_settings_shrink_to_what_fits():
-    assert Settings(max_steps=100).within(30).max_steps == 30
-    assert Settings(max_steps=100).within(300).max_steps == 100
+def test_time_is_kept_when_every_step_is_slow(table, monkeypatch):
+    """The clock is looked at after every step, not only when the schedule is fitted."""
+
+    slow = torch.nn.utils.clip_grad_norm_
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda *a: (time.sleep(0.5), slow(*a))[1])
+    started = time.monotonic()
+    density = ag.TabularDensity(max_minutes=0.03, verbose=False).fit(table)
+    assert time.monotonic() - started < 20
+    assert density.report_["steps"] < 8
+    assert density.report_["curve"][-1][0] == density.report_["steps"]  # the last weights are judged too
+
+
+def test_the_schedule_grows_again_when_steps_become_faster(table, monkeypatch):
+    """A slow moment must not shorten the training for good."""
+
+    from anygiven.training import loop
+
+    now, steps = [0.0], [0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    real = loop._Run._train_step
+
+    def timed(self):
+        real(self)
+        steps[0] += 1
+        now[0] += 1.0 if steps[0] < 40 else 0.1
+
+    monkeypatch.setattr(loop._Run, "_train_step", timed)
+    density = ag.TabularDensity(max_minutes=2.0, verbose=False).fit(table)
+    assert density.report_["steps"] > 300  # at the first pace there would be 120

@@ -12,8 +12,11 @@ from anygiven.heads import (
     GaussianHead,
     Head,
     LevelHead,
+    LevelMixture,
     MixtureHead,
     OrdinalHead,
+    PixelHead,
+    PixelMixture,
     TableHead,
 )
 from anygiven.heads.mixtures import KernelMixture, Logistic, Normal
@@ -196,3 +199,31 @@ def read(table):
     from anygiven.variables import read_table
 
     return read_table(table)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 20.0])
+@pytest.mark.parametrize("loc", [-3.0, -0.9, 0.0, 1 / 15, 2.0])
+def test_levels_keep_their_promises_at_the_borders(loc, scale):
+    """Masses sum to one, the mean is that of the cut-off logistic, the entropy of a pixel is bounded from above."""
+    one = torch.ones(1, 1, 1)
+    pixel = PixelMixture(torch.zeros(1, 1), loc * one, scale * one, one[..., :0], 16)
+    table = LevelMixture(pixel).table
+    assert float(table.logits.exp().sum()) == pytest.approx(1, abs=1e-4)
+    smooth = loc + scale * torch.logit(torch.linspace(0.5e-5, 1 - 0.5e-5, 100_000, dtype=torch.float64))
+    cut = 7.5 * (smooth.clamp(-1, 1).mean() + 1)
+    assert float(pixel.mean) == pytest.approx(float(cut), abs=2e-3)
+    assert float(table.entropy()) <= float(pixel.entropy()) + 1e-5
+
+
+def test_tied_channels_sum_to_one():
+    torch.manual_seed(3)
+    head = PixelHead(WIDTH, torch.ones(4) / 4, 3, 2)
+    for parameter in head.parameters():
+        parameter.data.add_(0.5 * torch.randn_like(parameter))
+    levels = torch.cartesian_prod(*[torch.arange(4.0)] * 3)  # (64, 3)
+    with torch.no_grad():
+        pixel = head(torch.randn(1, WIDTH).expand(len(levels), -1))
+        assert float(pixel.log_prob(levels).exp().sum()) == pytest.approx(1, abs=1e-4)
+        drawn = head(torch.randn(1, WIDTH).expand(20_000, -1)).sample(torch.Generator().manual_seed(0))
+    assert drawn.min() >= 0
+    assert drawn.max() <= 3

@@ -32,6 +32,7 @@ from anygiven.lattice import (
     Question,
     RandomBudget,
     RandomOrder,
+    RandomScan,
     RegionEvidence,
     RegionMode,
     Shared,
@@ -57,7 +58,7 @@ WORKLOADS = [
 PROTOCOLS = [
     Canonical(), Canonical((6, 5, 4, 3, 2, 1, 0)), RandomOrder(), Strided(3), Budget(Canonical(), 3),
     Budget(RandomOrder(), 2), BitReversal(), Grouped(RandomOrder(), (1, 2, 9)), RandomBudget(RandomOrder()),
-    *(mode(SHAPE) for mode in MODES.values()), seven_modes(SHAPE),
+    *(mode(SHAPE) for mode in MODES.values()), seven_modes(SHAPE), RandomScan(SHAPE),
     RegionMode(SHAPE, lambda n, shape, generator: torch.arange(N).expand(n, 1, N) % 2 == 0),
 ]  # fmt: skip
 OBJECTIVES = [

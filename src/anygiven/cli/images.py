@@ -44,26 +44,28 @@ def sample_images(density: ImageDensity, n: int, given: str, out: Path | None, s
         raise QuestionError("Images are completed with anygiven inpaint MODEL IMAGE --mask MASK --out OUT.png.")
     out = _picture_path(out)
     drawn = density.sample(n, steps=steps, temperature=temperature, random_state=seed)
-    _write(out, drawn, density.n_levels_, math.ceil(n**0.5))
+    _write(out, drawn, 256 if density.white_ else density.n_levels_, math.ceil(n**0.5))
     print(f"{n} images written to {out}.")
 
 
 def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: int, out: Path, steps: int | str | None,
                   temperature: float, seed: int) -> None:  # fmt: skip
     """The evidence, n completions, and the image itself, side by side."""
+    out = _picture_path(out)
     images = read_images(image, density.n_levels_)
     if not 0 <= index < len(images):
         raise QuestionError(f"There is no image {index} in {image}; there are {len(images)}, counted from 0.")
     truth = images.levels[index]
     is_known = _read_mask(mask, truth.shape[:2], seed)
     filled = density.inpaint(truth, is_known, n, steps=steps, temperature=temperature, random_state=seed)
+    filled = filled // (density.white_ or 1)
     evidence = np.where(is_known[..., None], truth, density.n_levels_ // 2)
     shown = [evidence, *filled.reshape(n, *truth.shape), truth]
     if density.n_levels_ == 2:  # grey for what is not known
         shown = [255 * picture for picture in shown]
         shown[0] = np.where(is_known[..., None], 255 * truth.astype(int), 128)
     n_levels = 256 if density.n_levels_ == 2 else density.n_levels_
-    _write(_picture_path(out), np.stack(shown), n_levels, len(shown))
+    _write(out, np.stack(shown), n_levels, len(shown))
     print(f"The evidence, {n} completions and the image written to {out}.")
 
 

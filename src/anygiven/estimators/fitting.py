@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from anygiven.model import AnyOrderModel, EnsembleModel, any_order_model
 from anygiven.networks import NETWORKS
 from anygiven.training import Data, Outcome, Rows, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
-from anygiven.variables.domains import Domain
+from anygiven.variables.domains import Alike, Domain
 
 Split = Callable[[int], tuple[Rows, Data]]  # seed → rows to learn from, rows for the validation questions
 
@@ -101,7 +102,10 @@ def fingerprint_of(recipe: Recipe, workload: str, *arrays) -> str:
     """What a checkpoint must agree with to be resumed."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(memoryview(array).cast("B"))
-    facts = [recipe.architecture.to_json(), recipe.settings.__dict__, workload]
+        digest.update(np.ascontiguousarray(array).tobytes())
+    domains = recipe.domains
+    kinds = [domains.domain] if isinstance(domains, Alike) else domains
+    shape = domains.shape if isinstance(domains, Alike) else (len(domains),)
+    facts = [recipe.architecture.to_json(), recipe.settings.__dict__, workload, shape, [d.to_json() for d in kinds]]
     digest.update(json.dumps(facts, default=str).encode())
     return digest.hexdigest()

@@ -110,7 +110,7 @@ class ImageDensity(Density):
         """Learn from an array (n, height, width[, channels]), an npz file, or a folder of pictures."""
         self.seed_ = self._seed()
         images = read_images(X)
-        self.size_, self.n_levels_ = images.size, images.n_levels
+        self.size_, self.n_levels_, self.white_ = images.size, images.n_levels, images.white
         self.domains_ = image_domains(images, self.element)
         self.architecture_ = self._architecture(len(images))
         objective = image_objective_of(self.workload, self.architecture_.network, self.domains_.shape)
@@ -121,6 +121,8 @@ class ImageDensity(Density):
         def split(seed: int) -> tuple[Pictures, Data]:
             nonlocal held
             learn, valid = hold_out(len(images), seed)
+            if len(images) >= 20:
+                learn = torch.cat([learn, valid[N_VALID:]])
             held = Pictures(images.levels[valid[:N_VALID].numpy()], self.domains_)
             return Pictures(images.levels[learn.numpy()], self.domains_), held.rows(torch.arange(len(held)))
 
@@ -149,6 +151,10 @@ class ImageDensity(Density):
         if self.network not in networks:
             raise QuestionError(f"There is no network {self.network!r} for images; use one of {', '.join(networks)}.")
         chosen = image_architecture_for(n_images, self.network)
+        if self.kernel is not None and self.kernel % 2 == 0:
+            raise QuestionError(f"The kernel is {self.kernel}; it must be odd, so that it has a middle.")
+        if self.network == "unet" and self.width is not None and self.width % 8:
+            raise QuestionError(f"The width of a U-Net is {self.width}; it must be a multiple of 8.")
         components = self.components if self.components is not None else 0 if self.n_levels_ == 2 else 10
         if components < 1 and self._domain.n_channels > 1:
             raise QuestionError("Pixels of several channels need a mixture; use components=10 or element='channel'.")
@@ -188,6 +194,7 @@ class ImageDensity(Density):
         the eight scanning orders, then random ones.
         """
         self._check_fitted()
+        self._check_number(orders)
         x = self._encode(X)
         question = self._question(len(x), where, given)
         return self._log_prob(x, question, orders)
@@ -200,9 +207,10 @@ class ImageDensity(Density):
     def elbo(self, X, *, n: int = 1, random_state=None) -> np.ndarray:
         """The evidence lower bound of each image (Eq. 8): the mean of log p(x | order) over random orders.
 
-        Estimated from `n` drawn orders (in one pass each), or from n drawn steps where a network looks.
+        Estimated from `n` drawn steps of as many orders.
         """
         self._check_fitted()
+        self._check_number(n)
         return elbo(self.model_, self._encode(X), n, self._generator(random_state)).numpy()
 
     def bits_per_dim(self, X, *, orders: int = 1) -> float:
@@ -236,13 +244,13 @@ class ImageDensity(Density):
         """
         self._check_fitted()
         self._check_number(n)
-        x = self._encode(np.asarray(image)[None]).repeat(n, 1, 1)
+        x = self._encode_known(image, is_known).repeat(n, 1, 1)
         return self._decode(self._draw(x, self._mask(is_known, n), steps, temperature, random_state))
 
     def expected(self, image, is_known) -> np.ndarray:
         """The mean of every pixel that is not known, given those that are (height, width[, channels]), as floats."""
         self._check_fitted()
-        x, known = self._encode(np.asarray(image)[None]), self._mask(is_known, 1)
+        x, known = self._encode_known(image, is_known), self._mask(is_known, 1)
         means = expected(self.model_, x, known)[0, :, : self._domain.n_channels].numpy()
         return self._shown(means.reshape(1, *self.size_))[0]
 
@@ -254,12 +262,13 @@ class ImageDensity(Density):
         generator = self._generator(random_state)
         path, choose = self._drawing_path(is_known, steps, generator)
         with share_bar("drawing", self.verbose) as report:
-            return draw(self.model_, x, path, generator, temperature, report, choose)
+            return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=steps is not None)
 
     def _drawing_path(self, is_known: Tensor, steps, generator) -> tuple[Path, Choice | None]:
         if steps == "auto":
             return Path.look(is_known, ~is_known), nearly_independent(MUTUAL_NATS)
-        n_known, n_asked = int(is_known[0].sum()), int((~is_known[0]).sum())
+        n_known = int(is_known.sum(1).min())
+        n_asked = is_known.shape[1] - n_known
         protocol: Protocol = Canonical()
         if steps is not None and n_asked > 0:
             losses = np.interp(np.arange(n_known, n_known + n_asked), *self.report_["losses"])
@@ -271,14 +280,23 @@ class ImageDensity(Density):
 
     @staticmethod
     def _check_number(n: int) -> None:
-        if n < 1:
-            raise QuestionError("Ask for at least one image.")
+        if not isinstance(n, (int, np.integer)) or n < 1:
+            raise QuestionError(f"{n!r} was asked for; it must be a whole number of at least one.")
 
     # ------------------------------------------------------------------ images and masks
 
     def _encode(self, X) -> Tensor:
         images = self._read(X)
         return torch.from_numpy(cells_of_images(images.levels, self.domains_))
+
+    def _encode_known(self, image, is_known) -> Tensor:
+        """(1, N, 4) of one image and one mask; what is not known may hold anything."""
+        array, mask = np.asarray(image), np.asarray(is_known).astype(bool)
+        if mask.ndim != 2:
+            raise ImageError(f"The mask has shape {mask.shape}; one image has one mask {self.size_[:2]}.")
+        if array.shape[:2] == mask.shape:
+            array = np.where(mask.reshape(*mask.shape, *[1] * (array.ndim - 2)), array, 0)
+        return self._encode(array[None])
 
     def _read(self, X) -> Images:
         images = read_images(X, self.n_levels_)
@@ -292,7 +310,8 @@ class ImageDensity(Density):
         return self._shown(images_of_cells(cells.numpy(), self.domains_, self.size_))
 
     def _shown(self, images: np.ndarray) -> np.ndarray:
-        """(n, height, width) where there is one channel."""
+        """(n, height, width) where there is one channel; black and white as they were given."""
+        images = images * self.white_ if self.white_ else images
         return images[..., 0] if self.size_[2] == 1 else images
 
     def _mask(self, mask, n: int) -> Tensor:
@@ -326,11 +345,12 @@ class ImageDensity(Density):
         return self.domains_
 
     def _variables_to_json(self) -> dict[str, Any]:
-        return {"size": list(self.size_), "shape": list(self.domains_.shape), "domain": self._domain.to_json()}
+        return {"size": list(self.size_), "shape": list(self.domains_.shape), "domain": self._domain.to_json(),
+                "white": self.white_}  # fmt: skip
 
     def _variables_from_json(self, schema: dict[str, Any]) -> None:
         height, width, channels = schema["size"]
-        self.size_ = (height, width, channels)
+        self.size_, self.white_ = (height, width, channels), schema["white"]
         self.domains_ = Alike(domain_from_json(schema["domain"]), tuple(schema["shape"]))
         self.n_levels_ = self.domains_.domain.n_symbols
 

@@ -161,7 +161,8 @@ class TextDensity(Density):
             )
         self.alphabet_ = corpus.alphabet
         self.architecture_ = self._architecture(len(corpus))
-        recipe = Recipe(self.domains, self.architecture_, text_objective_of(self.workload), self._settings())
+        objective = text_objective_of(self.workload, self.network)
+        recipe = Recipe(self.domains, self.architecture_, objective, self._settings())
         learn, held = _split(corpus, self.length)
         fingerprint = ""
         if self.checkpoint:

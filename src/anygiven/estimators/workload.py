@@ -25,6 +25,7 @@ from anygiven.lattice import (
     Objective,
     RandomBudget,
     RandomOrder,
+    RandomScan,
     RegionEvidence,
     Shared,
     SomeOf,
@@ -37,7 +38,7 @@ from anygiven.lattice.workloads import Mixture
 from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.variables import Schema
 
-IMAGE_SHARES = (0.4, 0.2, 0.15, 0.15, 0.1)  # joint, regions, random evidence, some pixels only, looks
+IMAGE_SHARES = (0.4, 0.1, 0.15, 0.15, 0.1, 0.1)  # joint, other scans, regions, random evidence, some pixels, looks
 TEXT_SHARES = (0.5, 0.1, 0.2, 0.1, 0.1)  # joint, marginals, conditionals, those of shorter texts, those in groups
 WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
 
@@ -100,7 +101,15 @@ def workload_of(workload: Any, schema: Schema, is_present: Tensor) -> Workload:
     )
 
 
-def text_objective_of(workload: Any) -> Objective:
+def _looking(workload: str) -> Objective | None:
+    """Looks and glimpses for networks that look once a step."""
+    return {
+        "any": Looks(Joint()), "joint": Glimpse(Joint(), edges=True, cardinality=False),
+        "marginals": Glimpse(CardMask()), "conditionals": Looks(UniformEvidence()),
+    }.get(workload)  # fmt: skip
+
+
+def text_objective_of(workload: Any, network: str = "path") -> Objective:
     """Whole paths for the stated workload; by default scoring from left to right and filling alike."""
     parts: dict[str, list[Objective]] = {
         "any": [WholePath(Joint()), WholePath(CardMask()), WholePath(UniformEvidence()),
@@ -116,6 +125,9 @@ def text_objective_of(workload: Any) -> Objective:
     if workload not in parts:
         raise QuestionError(f"{workload!r} is not a workload for text: use one of {', '.join(parts)}.")
     chosen = parts[workload]
+    looks = None if issubclass(NETWORKS[network], PathNetwork) else _looking(workload)
+    if looks is not None:
+        return looks
     return Growing(Shared(Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0]))
 
 
@@ -127,18 +139,15 @@ def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> O
     if issubclass(NETWORKS[network], PathNetwork):
         look = WholePath(UniformEvidence(), Budget(RandomOrder(), 1))
         parts: dict[str, Objective] = {
-            "any": Blend((WholePath(Joint()), WholePath(RegionEvidence(modes)), WholePath(UniformEvidence()),
-                          WholePath(SomeOf(UniformEvidence())), look), IMAGE_SHARES),
+            "any": Blend((WholePath(Joint()), WholePath(Joint(), RandomScan(shape)), WholePath(RegionEvidence(modes)),
+                          WholePath(UniformEvidence()), WholePath(SomeOf(UniformEvidence())), look), IMAGE_SHARES),
             "joint": WholePath(Joint()), "marginals": WholePath(CardMask()),
             "conditionals": WholePath(UniformEvidence()), "random": WholePath(UniformEvidence()),
             "modes": WholePath(RegionEvidence(modes)),
         }  # fmt: skip
     else:
-        parts = {
-            "any": Activations(modes), "modes": Activations(modes), "random": Activations(Anywhere(shape)),
-            "joint": Glimpse(Joint(), edges=True, cardinality=False), "marginals": Glimpse(CardMask()),
-            "conditionals": Looks(UniformEvidence()),
-        }  # fmt: skip
+        parts = {name: looks for name in ("joint", "marginals", "conditionals") if (looks := _looking(name))}
+        parts |= {"any": Activations(modes), "modes": Activations(modes), "random": Activations(Anywhere(shape))}
     if isinstance(workload, Workload):
         return WholePath(workload) if issubclass(NETWORKS[network], PathNetwork) else Looks(workload)
     if workload not in parts:

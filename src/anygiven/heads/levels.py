@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from anygiven.heads.categorical import Categorical
 from anygiven.heads.conditional import Conditional, Head, uniform
 from anygiven.heads.mixtures import NARROW, Logistic
 
-FAR = 30.0  # on the axis: beyond all levels
+FAR = 30.0  # scales: beyond all mass
+ENTRIES = 2**24  # numbers of a table of masses at a time
 KERNEL = Logistic()
 
 
@@ -49,10 +51,10 @@ class PixelMixture:
         """(…, K) log P_k(level) of one channel."""
         half = 1.0 / (self.n_levels - 1)
         middle = self.axis(level)
-        low = torch.where(level <= 0, -FAR, middle - half)
-        high = torch.where(level >= self.n_levels - 1, FAR, middle + half)
-        a = (low.unsqueeze(-1) - loc) / self.scale[..., channel]
-        b = (high.unsqueeze(-1) - loc) / self.scale[..., channel]
+        a = ((middle - half).unsqueeze(-1) - loc) / self.scale[..., channel]
+        b = ((middle + half).unsqueeze(-1) - loc) / self.scale[..., channel]
+        low, high = (level <= 0).unsqueeze(-1), (level >= self.n_levels - 1).unsqueeze(-1)
+        a, b = torch.where(low, b.clamp(max=0) - FAR, a), torch.where(high, a.clamp(min=0) + FAR, b)
         narrow = KERNEL.log_density((a + b) / 2) + (b - a).log()
         wide = KERNEL.log_mass(a, torch.maximum(b, a + NARROW / 2))
         return torch.where(b - a < NARROW, narrow, wide)
@@ -77,20 +79,23 @@ class PixelMixture:
 
     @property
     def mean(self) -> Tensor:
-        """(…, C) levels, each component's channels moved by the means before them."""
+        """(…, C) levels: of the logistics cut off at the borders, each channel moved by the means before it."""
         means: list[Tensor] = []  # (…, K) each, on the axis
         for c in range(self.loc.shape[-1]):
             earlier = torch.stack(means, dim=-1) if means else self.loc[..., :0]
             first = c * (c - 1) // 2
-            means.append((self.loc[..., c] + (self.tie[..., first : first + c] * earlier).sum(-1)).clamp(-1, 1))
+            loc, scale = self.loc[..., c] + (self.tie[..., first : first + c] * earlier).sum(-1), self.scale[..., c]
+            means.append(1 - scale * (softplus((1 - loc) / scale) - softplus((-1 - loc) / scale)))
         on_axis = (self.log_weights.exp().unsqueeze(-1) * torch.stack(means, dim=-1)).sum(-2)
         return (on_axis + 1) * ((self.n_levels - 1) / 2)
 
     def entropy(self) -> Tensor:
         """(…) nats: that of the components' choice and, on average, of their channels; an upper bound."""
         step = 2.0 / (self.n_levels - 1)
-        inside = (self.scale / step).log() + 2.0  # of a logistic, in cells of one level
-        bounded = inside.clamp(0.0, math.log(self.n_levels)).sum(-1)
+        # A whole number has at most the entropy of a Gaussian whose variance is a twelfth greater; rounding adds half
+        # a level at most to the spread of a logistic.
+        variance = (KERNEL.std * self.scale / step + 0.5).square() + 1 / 12
+        bounded = (0.5 * (2 * math.pi * math.e * variance).log()).clamp(max=math.log(self.n_levels)).sum(-1)
         weights = self.log_weights.exp()
         return (weights * bounded).sum(-1) + Categorical(self.logits).entropy()
 
@@ -124,8 +129,10 @@ class LevelMixture(Conditional):
         one = self.pixel
         each = replace(one, logits=one.logits.unsqueeze(-2), loc=one.loc.unsqueeze(-3), scale=one.scale.unsqueeze(-3),
                        tie=one.tie.unsqueeze(-3))  # fmt: skip
-        levels = torch.arange(one.n_levels, dtype=one.loc.dtype).unsqueeze(-1)  # (levels, 1)
-        return Categorical(each.log_prob(levels.expand(*one.logits.shape[:-1], -1, -1)))
+        shape, levels = one.logits.shape[:-1], torch.arange(one.n_levels, dtype=one.loc.dtype)
+        size = max(1, ENTRIES // max(1, math.prod(shape) * one.logits.shape[-1]))  # levels at a time
+        parts = [each.log_prob(part[:, None].expand(*shape, -1, -1)) for part in levels.split(size)]
+        return Categorical(torch.cat(parts, dim=-1))
 
     @property
     def mean(self) -> Tensor:

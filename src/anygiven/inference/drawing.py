@@ -25,15 +25,18 @@ def draw(
     temperature: float = 1.0,
     report: Report | None = None,
     choose: Choice | None = None,
+    looks_again: bool = False,
 ) -> Tensor:
     """(B, N, 4) x with every query variable of the path drawn in its turn.
 
-    With `choose`, each step looks at all that it asks and reveals what is chosen; the rest is asked again.
+    With `choose`, each step looks at all that it asks and reveals what is chosen; the rest is asked again. With
+    `looks_again`, each step is a new look with all that is known as evidence, also where a path has a memory: right for
+    networks that were not trained on paths in groups.
     """
     out = x.clone()
     chunks = torch.arange(len(x)).split(max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1]))))
     for c, rows in enumerate(chunks):
-        walk = model.walk(x[rows], path.rows(rows))
+        walk = Walk(model, x[rows], path.rows(rows)) if looks_again else model.walk(x[rows], path.rows(rows))
         n_asked = max(1, int(path.rows(rows).is_query.sum()))
         while not walk.is_done:
             conditionals = walk.conditionals()

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from anygiven.lattice import Canonical, Joint, Looks, Path, Protocol, Question, RandomOrder, WholePath
+from anygiven.lattice import N_SCANS, Canonical, Joint, Looks, Path, Protocol, Question, scan_order
 from anygiven.lattice.question import random_subset
-from anygiven.model import AnyOrderModel, PathModel
+from anygiven.model import AnyOrderModel
 
 MAX_ROWS, MAX_VARIABLES = 4096, 2**17  # scored at a time
 
@@ -83,22 +83,19 @@ def losses_by_evidence(model: AnyOrderModel, data, n_sizes: int = 12, seed: int 
 
 def scan_orders(shape: tuple[int, ...], n_orders: int, seed: int = 0) -> list[Protocol]:
     """Orders of a grid: the raster order, its mirror images, their transposes, and then random ones."""
-    place = torch.arange(math.prod(shape)).view(*shape[:2], -1)
-    mirrored = [place, place.flip(1), place.flip(0), place.flip(0, 1)]
-    orders = [m.flatten().tolist() for m in mirrored] + [m.transpose(0, 1).flatten().tolist() for m in mirrored]
     generator = torch.Generator().manual_seed(seed + 13)
-    while len(orders) < n_orders:
-        orders.append(torch.randperm(place.numel(), generator=generator).tolist())
-    return [Canonical(), *(Canonical(tuple(order)) for order in orders[1:n_orders])]
+    scans = [scan_order(shape, number) for number in range(1, min(n_orders, N_SCANS))]
+    others = [tuple(torch.randperm(math.prod(shape), generator=generator).tolist()) for _ in range(n_orders - N_SCANS)]
+    return [Canonical(), *(Canonical(order) for order in [*scans, *others])]
 
 
 @torch.no_grad()
 def elbo(model: AnyOrderModel, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """(B,) log p along a random order, averaged over n draws (Eqs. 7 and 8): on average below log p(x).
 
-    Where a path costs one pass, a draw is a whole order; else it is one step, weighted by their number.
+    A draw is one step of the order, weighted by how many there are.
     """
-    objective = WholePath(Joint(), RandomOrder()) if isinstance(model, PathModel) else Looks(Joint())
+    objective = Looks(Joint())
     total = x.new_zeros(len(x), dtype=torch.float64)
     size = max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1])))
     for rows in torch.arange(len(x)).split(size):

@@ -2,6 +2,7 @@
 
 from anygiven.lattice.modes import (
     MODES,
+    N_SCANS,
     Anywhere,
     BottomToTop,
     ExteriorPatch,
@@ -9,11 +10,13 @@ from anygiven.lattice.modes import (
     LeftToRight,
     Mode,
     ModeMixture,
+    RandomScan,
     RegionEvidence,
     RegionMode,
     RightToLeft,
     Staged,
     TopToBottom,
+    scan_order,
     seven_modes,
 )
 from anygiven.lattice.objectives import (
@@ -54,10 +57,10 @@ from anygiven.lattice.workloads import (
 )
 
 __all__ = [
-    "EVIDENCE", "MODES", "NEVER", "Activations", "Anywhere", "Beginning", "BernoulliEvidence", "BitReversal", "Blend",
-    "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns", "Glimpse", "Grouped", "Growing",
-    "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks", "Mixture", "Mode", "ModeMixture", "Objective",
-    "Path", "Protocol", "Question", "RandomBudget", "RandomOrder", "RegionEvidence", "RegionMode", "RightToLeft",
-    "Shared", "SomeOf", "Staged", "Strided", "TopToBottom", "UniformEvidence", "WholePath", "Window", "Workload",
-    "mixture", "planned_sizes", "seven_modes",
+    "EVIDENCE", "MODES", "NEVER", "N_SCANS", "Activations", "Anywhere", "Beginning", "BernoulliEvidence",
+    "BitReversal", "Blend", "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns",
+    "Glimpse", "Grouped", "Growing", "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks", "Mixture",
+    "Mode", "ModeMixture", "Objective", "Path", "Protocol", "Question", "RandomBudget", "RandomOrder", "RandomScan",
+    "RegionEvidence", "RegionMode", "RightToLeft", "Shared", "SomeOf", "Staged", "Strided", "TopToBottom",
+    "UniformEvidence", "WholePath", "Window", "Workload", "mixture", "planned_sizes", "scan_order", "seven_modes",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ function to RegionMode.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anygiven.lattice.protocols import Protocol
-from anygiven.lattice.question import Question, random_integers
+from anygiven.lattice.protocols import Canonical, Protocol
+from anygiven.lattice.question import Question, draw_index, random_integers
 from anygiven.lattice.workloads import Workload
 
 Shape = tuple[int, ...]  # (height, width), or (height, width, channels) where each channel is a variable
@@ -149,9 +150,7 @@ class ModeMixture(Staged):
     weights: tuple[float, ...] | None = None
 
     def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        law = torch.tensor(self.weights or (1.0,) * len(self.modes), dtype=torch.float64).cumsum(0)
-        noise = torch.rand(shape[0], generator=generator, dtype=torch.float64)  # multinomial refuses no rows at all
-        which = torch.searchsorted(law, noise * law[-1], right=True).clamp(max=len(self.modes) - 1)
+        which = draw_index(self.weights or (1.0,) * len(self.modes), shape[0], generator)
         stage = torch.zeros(shape, dtype=torch.int64)
         for k, mode in enumerate(self.modes):
             rows = which == k
@@ -169,6 +168,29 @@ class RegionEvidence(Workload):
         stage, _ = self.modes.stages(is_present.shape, generator)
         is_evidence = is_present & (stage == 0) & (stage > 0).any(1, keepdim=True)
         return Question(is_present & ~is_evidence, is_evidence)
+
+
+def scan_order(shape: Shape, number: int) -> tuple[int, ...]:
+    """One of eight: the raster order, its mirror images, and their transposes; channels stay in order."""
+    place = torch.arange(math.prod(shape)).view(*shape[:2], -1)
+    sides = [d for k, d in enumerate((1, 0)) if number % 4 >> k & 1]
+    turned = place.flip(sides) if sides else place
+    return tuple((turned.transpose(0, 1) if number >= 4 else turned).flatten().tolist())
+
+
+N_SCANS = 8
+
+
+@dataclass(frozen=True)
+class RandomScan(Protocol):
+    """One of eight scanning orders for all rows of a batch."""
+
+    shape: Shape
+    is_random = True
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        number = int(torch.randint(N_SCANS, (1,), generator=generator))
+        return Canonical(scan_order(self.shape, number)).priority(shape, generator)
 
 
 MODES: dict[str, type[Mode]] = {

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from anygiven.lattice.modes import Staged
 from anygiven.lattice.protocols import Canonical, Protocol, RandomOrder
-from anygiven.lattice.question import EVIDENCE, Path, lowest, random_integers, random_subset
+from anygiven.lattice.question import EVIDENCE, Path, draw_index, lowest, random_integers, random_subset
 from anygiven.lattice.workloads import Joint, Workload
 
 
@@ -129,8 +129,15 @@ class Blend(Objective):
     parts: tuple[Objective, ...]
     weights: tuple[float, ...]
 
+    @property
+    def unshared(self) -> Objective:
+        return Blend(tuple(part.unshared for part in self.parts), self.weights)
+
+    def at(self, share: float) -> Objective:
+        return Blend(tuple(part.at(share) for part in self.parts), self.weights)
+
     def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
-        which = torch.multinomial(torch.tensor(self.weights), len(is_present), replacement=True, generator=generator)
+        which = draw_index(self.weights, len(is_present), generator)
         step, mode = torch.empty(is_present.shape, dtype=torch.int64), torch.zeros(len(is_present), dtype=torch.int64)
         weights = torch.empty(is_present.shape)
         for k, part in enumerate(self.parts):
@@ -149,7 +156,10 @@ class Shared(Objective):
 
     @property
     def unshared(self) -> Objective:
-        return self.objective
+        return self.objective.unshared
+
+    def at(self, share: float) -> Objective:
+        return Shared(self.objective.at(share), self.n_paths)
 
     def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
         if not bool((is_present == is_present[:1]).all()):
@@ -179,7 +189,8 @@ class Growing(Objective):
         return self.objective.unshared
 
     def at(self, share: float) -> Objective:
-        return self.objective if share >= self.until else Window(self.objective, self.shortest, share / self.until)
+        inner = self.objective.at(share)
+        return inner if share >= self.until else Window(inner, self.shortest, share / self.until)
 
 
 @dataclass(frozen=True)
@@ -193,7 +204,8 @@ class Window(Objective):
     def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
         n = is_present.shape[1]
         size = min(n, round(self.shortest + self.share * (n - self.shortest)))
-        start = int(torch.randint(n - size + 1, (1,), generator=generator))
+        shortest = int(is_present.sum(1).min()) if len(is_present) else n  # no row is to be left without a question
+        start = int(torch.randint(max(0, min(shortest, n) - size) + 1, (1,), generator=generator))
         inside = torch.zeros(n, dtype=torch.bool)
         inside[start : start + size] = True
         return self.objective.draw(is_present & inside, generator)

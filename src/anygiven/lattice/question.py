@@ -5,6 +5,7 @@ Masks are (batch, variables) bool tensors, named by what True means.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -92,3 +93,10 @@ def random_integers(low: Tensor, high: Tensor, generator: torch.Generator) -> Te
     span = (high - low + 1).clamp(min=1)
     noise = torch.rand(low.shape, generator=generator, dtype=torch.float64)
     return low + (noise * span).long().clamp(max=span - 1)
+
+
+def draw_index(weights: Sequence[float], n: int, generator: torch.Generator) -> Tensor:
+    """(n,) places in `weights`, drawn in proportion to them; n may be nought, which multinomial refuses."""
+    law = torch.tensor(weights, dtype=torch.float64).cumsum(0)
+    noise = torch.rand(n, generator=generator, dtype=torch.float64)
+    return torch.searchsorted(law, noise * law[-1], right=True).clamp(max=len(law) - 1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anygiven.lattice.question import Question, random_integers, random_subset
+from anygiven.lattice.question import Question, draw_index, random_integers, random_subset
 
 
 class Workload(ABC):
@@ -122,8 +122,7 @@ class Mixture(Workload):
     weights: tuple[float, ...]
 
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
-        weights = torch.tensor(self.weights, dtype=torch.float64)
-        which = torch.multinomial(weights, len(is_present), replacement=True, generator=generator)
+        which = draw_index(self.weights, len(is_present), generator)
         query, evidence = torch.zeros_like(is_present), torch.zeros_like(is_present)
         for k, part in enumerate(self.parts):
             drawn = part.draw(is_present[which == k], generator)

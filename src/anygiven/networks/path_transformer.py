@@ -110,7 +110,7 @@ def buckets(step: Tensor, is_fused: Tensor) -> Iterator[tuple[Tensor, bool]]:
         rows = (is_fused == fuse).nonzero().squeeze(1)
         rows = rows[length[rows].argsort(descending=True)]
         while len(rows):
-            longest = int(length[rows[0]])
+            longest = max(1, int(length[rows[0]]))
             near = int(((length[rows] * 4 >= longest * 3) | (longest - length[rows] <= SLACK)).sum())
             take = min(max(near, MIN_BUCKET), max(1, MAX_ATTENTION // longest**2), len(rows))
             yield rows[:take], fuse

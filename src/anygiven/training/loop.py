@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Protocol
 
@@ -94,6 +94,7 @@ class _Run:
     def __init__(self, model, data, valid, objective, settings: Settings, checkpoint, fingerprint, watch):
         self.model, self.data, self.objective, self.settings = model, data, objective, settings
         self.checkpoint, self.fingerprint, self.watch, self.watched = checkpoint, fingerprint, watch, 0.0
+        self.max_steps = settings.max_steps  # at most, however much time there is
         self.clock = time.process_time if settings.processor_time else time.monotonic
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.optimizers = optimizers_for(model, settings)
@@ -114,18 +115,18 @@ class _Run:
         while self.step < self.settings.max_steps and not self.outcome.stopped:
             self._train_step()
             self.spent = self.clock() - started - self.watched
-            is_due = self.step % self._evaluate_every() == 0 or self.step == self.settings.max_steps
             # The schedule is fitted to the time allowed by the latest pace: steps or the machine may become slower.
-            if is_due or (not is_timed and self.step == timed_step + TIMED_STEPS):
+            is_due = self._is_due()
+            if self.step - timed_step >= TIMED_STEPS and (is_due or not is_timed):
                 training = self.spent - self.evaluating
-                pace = (training - timed_from) / (self.step - timed_step)
-                if is_due:
-                    self._evaluate(self.spent)
-                    self.spent = self.clock() - started - self.watched
-                    if report:
-                        report(self._progress())
-                self._fit_schedule(pace)
+                self._fit_schedule((training - timed_from) / (self.step - timed_step))
                 timed_from, timed_step, is_timed = training, self.step, True
+            if is_due:
+                self._evaluate(self.spent)
+                self.spent = self.clock() - started - self.watched
+                if report:
+                    report(self._progress())
+            self._look_at_the_clock()
             if self.checkpoint and time.monotonic() - saved > self.settings.checkpoint_seconds:
                 self._save()
                 saved = time.monotonic()
@@ -167,8 +168,10 @@ class _Run:
         averages = [self.average[name] for name in names]
         torch._foreach_lerp_(averages, [p.detach() for p in current], 1 - keep)  # pyright: ignore[reportPrivateImportUsage]
 
-    def _evaluate_every(self) -> int:
-        return max(1, self.settings.max_steps // self._evaluations())
+    def _is_due(self) -> bool:
+        """Whether the validation questions are to be asked now."""
+        every = max(1, self.settings.max_steps // self._evaluations())
+        return self.step >= min(self.outcome.curve[-1][0] + every, self.settings.max_steps)
 
     def _evaluate(self, seconds: float) -> None:
         started, watched = self.clock(), self.watched
@@ -210,10 +213,13 @@ class _Run:
         if self.settings.max_minutes is not None:
             allowed = 60 * self.settings.max_minutes
             left = (allowed - self.spent) * (1 - self._evaluations() * self.evaluation_seconds / allowed)
-            if left <= 0:
-                self.outcome.stopped = self.outcome.stopped or "time is up"
             fits = self.step + int(left / max(seconds_per_step, 1e-9))
-            self.settings = self.settings.within(max(fits, self.step + 1))
+            self.settings = replace(self.settings, max_steps=max(1, min(self.max_steps, max(fits, self.step + 1))))
+
+    def _look_at_the_clock(self) -> None:
+        allowed = self.settings.max_minutes
+        if allowed is not None and self.spent >= 60 * allowed and self.step < self.settings.max_steps:
+            self.outcome.stopped = self.outcome.stopped or "time is up"
 
     def _evaluations(self) -> int:
         """How often the validation questions are asked: so often that they take at most a seventh of the time."""
@@ -229,6 +235,8 @@ class _Run:
     def _finish(self) -> Outcome:
         self.outcome.steps, self.outcome.seconds = self.step, self.spent
         self.outcome.stopped = self.outcome.stopped or "all steps done"
+        if self.outcome.curve[-1][0] < self.step:
+            self._evaluate(self.spent)
         if self.checkpoint:
             self._save()  # so that a run of several members does not train this one again
         self._load(self.best)
@@ -265,7 +273,7 @@ class _Run:
         self.step, self.spent, self.stale = facts["step"], facts["spent"], facts["stale"]
         self.train_nats = facts["train_nats"]
         self.evaluating, self.evaluation_seconds = facts["evaluating"], facts["evaluation_seconds"]
-        self.settings = self.settings.within(facts["max_steps"])
+        self.settings = replace(self.settings, max_steps=facts["max_steps"])
         self.outcome.curve = [tuple(point) for point in facts["curve"]]
         self.outcome.best_nats, self.outcome.best_step = facts["best_nats"], facts["best_step"]
         self.outcome.stopped = facts["stopped"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,3 @@ class Settings:
     processor_time: bool = False  # minutes of one processor core instead of the wall clock: fair on a busy machine
     checkpoint_seconds: float = 20.0
     seed: int = 0
-
-    def within(self, steps_that_fit: int) -> Settings:
-        """The same schedule, shortened to what the time allows."""
-        return replace(self, max_steps=max(1, min(self.max_steps, steps_that_fit)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ class Images:
 
     levels: np.ndarray
     n_levels: int
+    white: int = 0  # 255 where two levels were given as 0 and 255
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -69,7 +72,7 @@ def _checked(array: np.ndarray, n_levels: int | None) -> Images:
             "(255 * images).round().astype('uint8')."
         )
     if high == 255 and n_levels in (None, 2) and np.isin(array, (0, 255)).all():
-        array, high, n_levels = array // 255, 1, 2  # black and white, as pictures hold it
+        return Images((array // 255).astype(np.uint8), 2, white=255)  # black and white, as pictures hold it
     levels = n_levels or (2 if high <= 1 else 256)
     if low < 0 or high >= levels:
         raise ImageError(f"Pixels run from {low:g} to {high:g}; they must lie between 0 and {levels - 1}.")
@@ -101,12 +104,14 @@ def _read_npz(path: Path) -> np.ndarray:
     try:
         with np.load(path, allow_pickle=False) as file:
             names = list(file)
-            name = next((n for n in ("images", "data", "train", "x_train") if n in names), None)
-            if name is None and len(names) != 1:
-                raise ImageError(f"{path} has the arrays {', '.join(names)}; call the images 'images'.")
-            return file[name or names[0]]
-    except (OSError, ValueError) as error:
+            known = next((n for n in ("images", "data", "train", "x_train") if n in names), None)
+            name = known or (names[0] if len(names) == 1 else None)
+            array = None if name is None else file[name]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ImageError(f"{path} could not be read: {error}.") from None
+    if array is None:
+        raise ImageError(f"{path} has the arrays {', '.join(names)}; call the images 'images'.")
+    return array
 
 
 def read_picture(path: Path) -> np.ndarray:
@@ -114,7 +119,10 @@ def read_picture(path: Path) -> np.ndarray:
     image = require("PIL.Image", "images")
     try:
         with image.open(path) as picture:
-            is_grey = picture.mode in ("1", "L", "LA", "I", "I;16")
+            if picture.mode.startswith("I"):  # sixteen bits: the upper eight are kept
+                levels = np.asarray(picture).astype(np.int64)
+                return (levels >> 8 if levels.max() > 255 else levels).astype(np.uint8)[..., None]
+            is_grey = picture.mode in ("1", "L", "LA")
             levels = np.asarray(picture.convert("L" if is_grey else "RGB"), dtype=np.uint8)
             return levels[..., None] if is_grey else levels
     except OSError as error:

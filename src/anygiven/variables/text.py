@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -157,6 +158,8 @@ class _Source:
 
     def __init__(self, source, as_bytes: bool):
         self.source, self.as_bytes = source, as_bytes
+        if not isinstance(source, (str, os.PathLike)):
+            self.source = _strings(source)  # a generator can be read only once
         if isinstance(source, str) and len(source) < 4096 and "\n" not in source and os.path.isfile(source):
             self.source = Path(source)
         if isinstance(self.source, os.PathLike) and not os.path.isfile(self.source):
@@ -197,7 +200,7 @@ class _Source:
                     yield block
         except UnicodeDecodeError:
             raise TextError(f"{path} is not UTF-8; convert it, or fit with alphabet='bytes'.") from None
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise TextError(f"{path} could not be read: {error}.") from None
 
 

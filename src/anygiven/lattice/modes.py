@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -136,7 +136,7 @@ class InteriorPatch(Mode):
 class RegionMode(Mode):
     """A mode of your own: function(n, (height, width), generator) → (n, height, width) bool, activated first."""
 
-    function: Callable[[int, Shape, torch.Generator], Tensor]
+    function: Callable[[int, Shape, torch.Generator], Tensor] = field(repr=False)
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
         return self.function(n, self.shape[:2], generator)

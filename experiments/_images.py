@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from _novels import one_thread
+from _runs import Curve, one_thread
 from anygiven.cli.reproduce import write_json
 from anygiven.datasets.images import image_set
 from anygiven.estimators.defaults import Architecture
@@ -154,19 +154,6 @@ def mean_of(values: torch.Tensor) -> dict:
 
 def bits_of(found: dict, n_dimensions: int) -> dict:
     return {key: value / math.log(2) / n_dimensions for key, value in found.items()}
-
-
-class Curve:
-    """A watcher that notes step, seconds and figures of the model as training goes on, also over a restart."""
-
-    def __init__(self, run, measure):
-        self.measure, self.kept = measure, run.folder / "curve.json"
-        self.points: list = json.loads(self.kept.read_text()) if self.kept.exists() else []
-
-    def __call__(self, model: AnyOrderModel, step: int, seconds: float) -> None:
-        earlier = [point for point in self.points if point[0] < step]
-        self.points = [*earlier, [step, round(seconds, 1), self.measure(model)]]
-        self.kept.write_text(json.dumps(self.points))
 
 
 # ------------------------------------------------------------------ pictures

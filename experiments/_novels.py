@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 
 import torch
 from safetensors.torch import load_file, save_file
 
+from _runs import Curve, one_thread
 from anygiven.cli.reproduce import write_json
 from anygiven.datasets.novels import novels
 from anygiven.estimators.defaults import Architecture
@@ -59,16 +58,6 @@ def held_chunks(length: int, n: int, part: str = "test") -> Data:
     chunks = Chunks(corpus(part), length)
     places = torch.linspace(0, len(chunks) - 1, min(n, len(chunks))).long()
     return chunks.rows(places)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def fit(
@@ -121,7 +110,7 @@ def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
         model = build_model(Alike(corpus("train").alphabet.domain, (length,)), architecture, run.seed)
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
-    watch = Curve(run, held_chunks(length, 2 if smoke else 200, "valid"))
+    watch = text_curve(run, held_chunks(length, 2 if smoke else 200, "valid"))
     model, outcome = fit_by_the_clock(run, "path", text_objective_of("any"), length, watch, **batch_of(run, length))
     facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
              "threads": torch.get_num_threads(), "curve": watch.points}  # fmt: skip
@@ -159,15 +148,10 @@ def joint_and_marginal(model: AnyOrderModel, data: Data, smoke: bool) -> dict:
     return {"joint": bits(model, data, Joint(), smoke), "marginal": bits(model, data, CardMask(), smoke)}
 
 
-class Curve:
-    """A watcher that notes step, seconds, joint and marginal bits as training goes on, also over a restart."""
+def text_curve(run, data: Data) -> Curve:
+    """Joint and marginal bits as training goes on."""
 
-    def __init__(self, run, data: Data):
-        self.data, self.smoke, self.kept = data, run.steps is not None, run.folder / "curve.json"
-        self.points: list = json.loads(self.kept.read_text()) if self.kept.exists() else []
+    def measure(model: AnyOrderModel) -> list[float]:
+        return [found["bits"] for found in joint_and_marginal(model, data, run.steps is not None).values()]
 
-    def __call__(self, model: AnyOrderModel, step: int, seconds: float) -> None:
-        found = joint_and_marginal(model, self.data, self.smoke)
-        earlier = [point for point in self.points if point[0] < step]
-        self.points = [*earlier, [step, round(seconds, 1), found["joint"]["bits"], found["marginal"]["bits"]]]
-        self.kept.write_text(json.dumps(self.points))
+    return Curve(run, measure)

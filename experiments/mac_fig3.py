@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from _novels import LAPTOP, PAPER, Curve, corpus, fit, held_chunks, joint_and_marginal
+from _novels import LAPTOP, PAPER, corpus, fit, held_chunks, joint_and_marginal, text_curve
 from anygiven.lattice import Canonical, CardMask, Glimpse, Joint, Looks, Objective, Path, RandomOrder
 from anygiven.lattice.question import random_integers, random_subset
 
@@ -52,7 +52,7 @@ def measure(run) -> dict:
 def one(run, objective: Objective) -> dict:
     smoke, length = run.steps is not None, run.settings["length"]
     held = held_chunks(length, 2 if smoke else run.settings["test_chunks"], "valid")
-    watch = Curve(run, held)
+    watch = text_curve(run, held)
     model, outcome = fit(run, "transformer", objective, length, watch)
     return {**joint_and_marginal(model, held, smoke), "steps": outcome.steps, "train_seconds": outcome.seconds,
             "curve": watch.points}  # fmt: skip

@@ -8,7 +8,7 @@ of the chunk, without context, along full canonical paths; a marginal asks |quer
 
 from __future__ import annotations
 
-from _novels import ALL_KINDS, LAPTOP, PAPER, Curve, batch_of, corpus, fit, held_chunks, joint_and_marginal
+from _novels import ALL_KINDS, LAPTOP, PAPER, batch_of, corpus, fit, held_chunks, joint_and_marginal, text_curve
 from anygiven.lattice import CardMask, Glimpse, Joint, Looks, WholePath
 
 METHODS = {
@@ -44,7 +44,7 @@ def one(run, network: str, objective, length: int) -> dict:
     smoke = run.steps is not None
     held = held_chunks(length, 2 if smoke else run.settings["test_chunks"][str(length)])
     watched = held_chunks(length, 2 if smoke else len(held) // 5, "valid")
-    watch = Curve(run, watched)
+    watch = text_curve(run, watched)
     model, outcome = fit(run, network, objective, length, watch, **batch_of(run, length))
     return {**joint_and_marginal(model, held, smoke), "parameters": model.n_parameters, "steps": outcome.steps,
             "train_seconds": outcome.seconds, "curve": watch.points}  # fmt: skip

@@ -14,7 +14,6 @@ from _images import (
     PAPER_CONVOLUTIONS,
     PAPER_MNIST,
     UNET,
-    Curve,
     domains_of,
     evidence_kinds,
     fit,
@@ -23,6 +22,7 @@ from _images import (
     nats_by_looks,
     trained,
 )
+from _runs import Curve
 from anygiven.estimators.workload import image_objective_of
 from anygiven.lattice import Joint
 
@@ -46,7 +46,7 @@ def measure(run) -> dict:
 def long_run(run) -> dict:
     smoke, domains, method = run.steps is not None, domains_of(SET), run.settings["convolutions"]
     watched = held(SET, 2 if smoke else run.settings["watched"], domains, "valid")
-    model, facts = trained(run, SET, lambda model: nats(model, watched, smoke=smoke)["mean"])
+    model, facts = trained(run, SET, lambda model: [nats(model, watched, smoke=smoke)["mean"]])
     test = held(SET, 2 if smoke else run.settings["images"], domains)
     some = test.rows(slice(0, 1000))
     kinds = {name: nats(model, some, kind, per_query=True, smoke=smoke)
@@ -58,7 +58,7 @@ def long_run(run) -> dict:
 def short_run(run, which: str, workload: str) -> dict:
     smoke, domains, method = run.steps is not None, domains_of(SET), run.settings[which]
     watched = held(SET, 2 if smoke else run.settings["watched"], domains, "valid")
-    curve = Curve(run, lambda model: 784 * nats_by_looks(model, watched, Joint(), 1 if smoke else 4)["mean"])
+    curve = Curve(run, lambda model: [784 * nats_by_looks(model, watched, Joint(), 1 if smoke else 4)["mean"]])
     objective = image_objective_of(workload, method["network"], domains.shape)
     shorter = replace(run, minutes=run.minutes or run.settings["short_minutes"])
     model, outcome = fit(shorter, SET, method, objective, domains, curve)

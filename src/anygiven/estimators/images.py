@@ -13,12 +13,12 @@ from torch import Tensor
 from anygiven.errors import ImageError, QuestionError
 from anygiven.estimators.defaults import Architecture, image_architecture_for
 from anygiven.estimators.density import Density
+from anygiven.estimators.drawing import check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import image_objective_of
-from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, nearly_independent, scan_orders
-from anygiven.inference.drawing import Choice
-from anygiven.lattice import Canonical, Grouped, Path, Protocol, Question, RandomOrder, planned_sizes
+from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, scan_orders
+from anygiven.lattice import Question
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import Alike, Levels, domain_from_json
@@ -255,25 +255,12 @@ class ImageDensity(Density):
         return self._shown(means.reshape(1, *self.size_))[0]
 
     def _draw(self, x: Tensor, is_known: Tensor, steps, temperature: float, random_state) -> Tensor:
-        if not temperature > 0:
-            raise QuestionError(f"The temperature is {temperature}; it must be greater than nought.")
-        if not (steps in (None, "auto") or (isinstance(steps, int) and steps >= 1)):
-            raise QuestionError(f"steps is {steps!r}; it must be a whole number of at least 1, or 'auto'.")
+        check_drawing(len(x), steps, temperature)
         generator = self._generator(random_state)
-        path, choose = self._drawing_path(is_known, steps, generator)
+        question = Question(~is_known, is_known)
+        path, choose = drawing_path(question, steps, self.report_["losses"], MUTUAL_NATS, generator)
         with share_bar("drawing", self.verbose) as report:
             return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=steps is not None)
-
-    def _drawing_path(self, is_known: Tensor, steps, generator) -> tuple[Path, Choice | None]:
-        if steps == "auto":
-            return Path.look(is_known, ~is_known), nearly_independent(MUTUAL_NATS)
-        n_known = int(is_known.sum(1).min())
-        n_asked = is_known.shape[1] - n_known
-        protocol: Protocol = Canonical()
-        if steps is not None and n_asked > 0:
-            losses = np.interp(np.arange(n_known, n_known + n_asked), *self.report_["losses"])
-            protocol = Grouped(RandomOrder(), planned_sizes(losses.tolist(), int(steps)))
-        return protocol.path(Question(~is_known, is_known), generator), None
 
     def _generator(self, random_state) -> torch.Generator:
         return torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))

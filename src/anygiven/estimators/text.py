@@ -15,11 +15,12 @@ from anygiven.errors import QuestionError, TextError
 from anygiven.estimators.conditional import CategoricalConditional
 from anygiven.estimators.defaults import Architecture, text_architecture_for
 from anygiven.estimators.density import Density
+from anygiven.estimators.drawing import check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
-from anygiven.inference import draw, log_prob, losses_by_evidence, nearly_independent
-from anygiven.lattice import Canonical, Grouped, Path, Protocol, Question, RandomOrder, planned_sizes
+from anygiven.inference import draw, log_prob, losses_by_evidence
+from anygiven.lattice import Canonical, Protocol, Question
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import SYMBOL, Alike, domain_from_json
@@ -331,12 +332,7 @@ class TextDensity(Density):
 
     def _fill(self, symbols: np.ndarray, is_given: np.ndarray, n: int, steps, temperature: float,
               random_state) -> list[str]:  # fmt: skip
-        if n < 1:
-            raise QuestionError("Ask for at least one text.")
-        if not temperature > 0:
-            raise QuestionError(f"The temperature is {temperature}; it must be greater than nought.")
-        if not (steps in (None, "auto") or (isinstance(steps, int) and steps >= 1)):
-            raise QuestionError(f"steps is {steps!r}; it must be a whole number of at least 1, or 'auto'.")
+        check_drawing(n, steps, temperature)
         generator = torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
         drawn, is_known = symbols[None].repeat(n, axis=0), is_given.copy()  # (n, L), (L,)
         for begin in self._windows(len(symbols)):
@@ -357,20 +353,11 @@ class TextDensity(Density):
         is_evidence = torch.zeros(n, self.length, dtype=torch.bool)
         is_evidence[:, :size] = torch.from_numpy(is_known)
         is_query = ~is_evidence & (torch.arange(self.length) < size)
-        path, choose = Path.look(is_evidence, is_query), nearly_independent(MUTUAL_NATS)
-        if steps != "auto":
-            protocol, choose = self._drawing_protocol(steps, int(is_evidence[0].sum()), int(is_query[0].sum())), None
-            path = protocol.path(Question(is_query, is_evidence), generator)
+        question = Question(is_query, is_evidence)
+        path, choose = drawing_path(question, steps, self.report_["losses"], MUTUAL_NATS, generator)
         with share_bar("drawing", self.verbose if n * self.length > 5000 else False) as report:
             drawn = draw(self.model_, x, path, generator, temperature, report, choose)
         return drawn[:, :size, SYMBOL].numpy()
-
-    def _drawing_protocol(self, steps: int | str | None, n_known: int, n_asked: int) -> Protocol:
-        """From left to right, or in random order in the groups that lose least (ARDM's dynamic programme)."""
-        if steps is None or n_asked == 0:
-            return Canonical()
-        losses = np.interp(np.arange(n_known, n_known + n_asked), *self.report_["losses"])
-        return Grouped(RandomOrder(), planned_sizes(losses.tolist(), int(steps)))
 
     # ------------------------------------------------------------------ saving
 

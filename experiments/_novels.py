@@ -40,12 +40,17 @@ PAPER = {"width": 768, "depth": 12, "heads": 12, "batch_size": 512, "learning_ra
          "clip": 0.25, "muon": False, "minutes": 60 * 24 * 14, "batch_sizes": {"64": 512, "250": 512}}  # fmt: skip
 LAPTOP = {"width": 128, "depth": 4, "heads": 4, "batch_size": 64, "learning_rate": 6e-3, "weight_decay": 0.02,
           "clip": 1.0, "muon": True}  # fmt: skip
-HOUR = {**LAPTOP, "width": 160, "heads": 5, "batch_sizes": {"64": 64, "250": 24}, "minutes": 58.0, "evaluations": 12}
+HOUR = {**LAPTOP, "width": 160, "heads": 5, "batch_sizes": {"64": 64, "250": 24}, "evaluations": 12,
+        "minutes": {"64": 30.0, "250": 58.0}}  # fmt: skip
 CHUNK = 50  # texts scored at a time
 ALL_KINDS = Blend(  # whole paths of all kinds of questions, one path a row
     (WholePath(Joint()), WholePath(CardMask()), WholePath(UniformEvidence()),
      WholePath(UniformEvidence(), RandomBudget(RandomOrder()))), (0.5, 0.1, 0.3, 0.1),
 )  # fmt: skip
+
+
+def without_neighbours(model) -> None:
+    model.network.neighbours = None
 
 
 @lru_cache(maxsize=3)
@@ -68,23 +73,14 @@ def fit(
     The time is that of one core's work, so that all methods have the same whatever else the machine does.
     `adjust(model)` may take parts out of a fresh model; `more` overrides settings.
     """
-    with one_thread():
-        return fit_by_the_clock(
-            run, network, objective, length, watch, part, adjust, **{"processor_time": True, **more}
-        )
-
-
-def fit_by_the_clock(
-    run, network: str, objective: Objective, length: int, watch=None, part: str = "train", adjust=None, **more
-) -> tuple[AnyOrderModel, Outcome]:
-    """The same, with all cores and the time on the wall."""
     s = run.settings
     smoke = run.steps is not None
+    minutes = s["minutes"][str(length)] if isinstance(s["minutes"], dict) else s["minutes"]
     chosen = {
-        "max_steps": run.steps or 10_000_000, "max_minutes": run.minutes or s["minutes"], "seed": run.seed,
+        "max_steps": run.steps or 10_000_000, "max_minutes": run.minutes or minutes, "processor_time": True,
         "clip": s["clip"], "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"],
         "weight_decay": s["weight_decay"], "muon": s["muon"], "ema": 0.998, "validation_rows": 0, "patience": 1000,
-        "evaluations": s.get("evaluations", 10), **more,
+        "evaluations": s.get("evaluations", 10), "seed": run.seed, **more,
     }  # fmt: skip
     architecture = Architecture(network, s["width"], s["depth"], 0.0, 0, s["heads"])
     domains = Alike(corpus("train").alphabet.domain, (length,))
@@ -92,16 +88,17 @@ def fit_by_the_clock(
     model = build_model(domains, architecture, run.seed)
     if adjust:
         adjust(model)
-    outcome = train(
-        model, learn, held, objective, Settings(**chosen), None, None if smoke else run.folder / "training",
-        f"{network} {objective} {length} {part} {more} {adjust}", watch,
-    )  # fmt: skip
+    with one_thread():
+        outcome = train(
+            model, learn, held, objective, Settings(**chosen), None, None if smoke else run.folder / "training",
+            f"{network} {objective} {length} {part} {more} {adjust}", watch,
+        )  # fmt: skip
     remove_checkpoint(run.folder / "training")
     return model.eval(), outcome
 
 
 def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
-    """The model of an hour on two cores, for scoring and filling alike; trained once, then kept beside the results."""
+    """The model of at most an hour, for scoring and filling alike; trained once, then kept beside the results."""
     s = run.settings
     place = run.folder.parent / f".novels-{length}-width{s['width']}-seed{run.folder.name.split('-seed')[-1]}"
     smoke = run.steps is not None
@@ -111,9 +108,9 @@ def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
     watch = text_curve(run, held_chunks(length, 2 if smoke else 200, "valid"))
-    model, outcome = fit_by_the_clock(run, "path", text_objective_of("any"), length, watch, **batch_of(run, length))
+    model, outcome = fit(run, "path", text_objective_of("any"), length, watch, **batch_of(run, length))
     facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
-             "threads": torch.get_num_threads(), "curve": watch.points}  # fmt: skip
+             "curve": watch.points}  # fmt: skip
     if not smoke:
         place.mkdir(parents=True, exist_ok=True)
         save_file(model.state_dict(), place / "model.safetensors")

@@ -31,7 +31,7 @@ from anygiven.training import Data
 STEPS = (1, 2, 4, 8, 16)
 BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0)  # nats
 SCALES = {
-    "laptop": {**HOUR, "length": 64, "judge_minutes": 20.0, "texts": 400},
+    "laptop": {**HOUR, "length": 64, "judge_minutes": 12.0, "texts": 400},
     "paper": {**PAPER, "length": 250, "judge_minutes": PAPER["minutes"], "texts": 2000},
 }
 

@@ -1,4 +1,4 @@
-"""An hour on two cores against a 6-gram: joint bits per character of novels, in chunks of 64 and of 250.
+"""At most an hour of one core against a 6-gram: joint bits per character of novels, in chunks of 64 and of 250.
 
 One path Transformer a length, trained for scoring and filling alike. The 6-gram with Witten-Bell smoothing counts the
 same 20 million characters and scores the same chunks: the first 2,000 of the test books, and 2,000 spread over them.
@@ -70,7 +70,7 @@ def draw(results: dict):
         axis.axhline(found["ours"]["bits"], color="C0", linestyle="--", label="joint, first 2,000 test chunks")
         axis.axhline(found["6-gram"]["bits"], color="0.5", linestyle=":", label="6-gram on the same")
         axis.set_title(f"{length} characters")
-        axis.set_xlabel("minutes of training on two cores")
+        axis.set_xlabel("minutes of training on one core")
         axis.set_ylim(None, 2.6)
     axes[0][0].set_ylabel("bits per character")
     axes[0][0].legend(frameon=False)

@@ -12,12 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from _novels import ALL_KINDS, LAPTOP, PAPER, bits, corpus, fit, held_chunks, joint_and_marginal
+from _novels import (
+    ALL_KINDS,
+    LAPTOP,
+    PAPER,
+    bits,
+    corpus,
+    fit,
+    held_chunks,
+    joint_and_marginal,
+    without_neighbours,
+)
 from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path, Shared
-
-
-def without_neighbours(model) -> None:
-    model.network.neighbours = None
 
 
 def without_places(model) -> None:

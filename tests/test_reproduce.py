@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from anygiven.cli.main import app
-from anygiven.cli.reproduce import find_experiments, load_experiment, reproduce
+from anygiven.cli.reproduce import find_experiments, load_experiment, reproduce, seconds_kept, write_json
 from anygiven.errors import AnyGivenError
 
 runner = CliRunner()
@@ -109,3 +109,10 @@ def test_a_stopped_experiment_goes_on(small_data, tmp_path, monkeypatch):
     kept.write_text(json.dumps({**json.loads(kept.read_text()), "steps": 77}))
     results = reproduce("mac-tradeoff", "laptop", None, 1, 0, tmp_path)
     assert results["laws"]["MAC"]["steps"] == 77
+
+
+def test_the_time_of_finished_parts_counts(tmp_path):
+    """An experiment in several sittings reports the seconds of all of them."""
+    write_json(tmp_path / "first.json", {"bits": 2.0, "seconds": 100.5})
+    (tmp_path / "curve.json").write_text("[[0, 1.0]]")
+    assert seconds_kept(tmp_path) == 100.5

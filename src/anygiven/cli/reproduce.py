@@ -94,7 +94,7 @@ def reproduce(name: str, scale: str, minutes: float | None, steps: int | None, s
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder.parent} cannot be written: {error.strerror}.") from None
-    started = time.perf_counter()
+    started = time.perf_counter() - seconds_kept(folder)
     run = Run(experiment.SCALES[scale], minutes, steps, seed, folder, lambda text: print(text, file=sys.stderr))
     figures = experiment.measure(run)
     command = f"anygiven reproduce {name} --scale {scale} --seed {seed}"
@@ -108,6 +108,12 @@ def reproduce(name: str, scale: str, minutes: float | None, steps: int | None, s
     _draw(experiment, results, place.with_suffix(".png"))
     shutil.rmtree(folder, ignore_errors=True)
     return results
+
+
+def seconds_kept(folder: Path) -> float:
+    """What the parts that an earlier run finished have taken."""
+    parts = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    return sum(part.get("seconds", 0.0) for part in parts if isinstance(part, dict))
 
 
 def show_experiment(

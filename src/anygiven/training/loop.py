@@ -16,6 +16,7 @@ from anygiven.lattice import Objective
 from anygiven.lattice.question import Path
 from anygiven.model import AnyOrderModel
 from anygiven.training.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizers, save_checkpoint
+from anygiven.training.memory import keep_freed_memory
 from anygiven.training.optimizers import optimizers_for
 from anygiven.training.settings import Settings
 
@@ -85,6 +86,7 @@ def train(
 
     `watch` is called beside each validation, with the averaged weights in place; its time does not count.
     """
+    keep_freed_memory()
     return _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch).go(report)
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad
 
-from anygiven.networks.attention import SquaredReLU
+from anygiven.networks.activation import SquaredReLU
 from anygiven.networks.grids import Planes, grid_of
 from anygiven.networks.hiding import EVIDENCE, NEVER, hide
 from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
@@ -164,6 +164,15 @@ def follows(step: Tensor, asked: Tensor) -> Tensor:
 # ------------------------------------------------------------------ the network
 
 
+class Pointwise(nn.Linear):
+    """A linear map of each place (…, C); of whole grids as a convolution, which is faster on a CPU."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            return super().forward(input)
+        return conv2d(input.permute(0, 3, 1, 2), self.weight[:, :, None, None], self.bias).permute(0, 2, 3, 1)
+
+
 class PathBlock(nn.Module):
     """What is seen nearby, then a feed-forward layer at each place."""
 
@@ -174,7 +183,7 @@ class PathBlock(nn.Module):
         self.own = nn.Parameter(torch.ones(width))
         self.norm = nn.LayerNorm(n)
         self.feed = nn.Sequential(
-            nn.Linear(n, growth * width), SquaredReLU(), nn.Dropout(dropout), nn.Linear(growth * width, width)
+            Pointwise(n, growth * width), SquaredReLU(), nn.Dropout(dropout), Pointwise(growth * width, width)
         )
 
     def forward(self, h: Tensor, v: Tensor, sight: Sight) -> Tensor:

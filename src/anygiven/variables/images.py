@@ -75,7 +75,8 @@ def _checked(array: np.ndarray, n_levels: int | None) -> Images:
         return Images((array // 255).astype(np.uint8), 2, white=255)  # black and white, as pictures hold it
     levels = n_levels or (2 if high <= 1 else 256)
     if low < 0 or high >= levels:
-        raise ImageError(f"Pixels run from {low:g} to {high:g}; they must lie between 0 and {levels - 1}.")
+        todo = "; make them black and white: (images > 127).astype('uint8')" if levels == 2 and high <= 255 else ""
+        raise ImageError(f"Pixels run from {low:g} to {high:g} and must lie between 0 and {levels - 1}{todo}.")
     return Images(array.astype(np.uint8), levels)
 
 

@@ -38,7 +38,7 @@ SCALES = {
     "laptop": {
         **LAPTOP,
         "lengths": {"64": list(METHODS), "250": MAIN},
-        "minutes": 10.0,
+        "minutes": 8.0,
         "test_chunks": {"64": 300, "250": 60},
         "evaluations": 8,
         "batch_sizes": {"64": 64, "250": 16},

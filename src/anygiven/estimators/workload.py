@@ -38,7 +38,8 @@ from anygiven.lattice.workloads import Mixture
 from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.variables import Schema
 
-IMAGE_SHARES = (0.4, 0.1, 0.15, 0.15, 0.1, 0.1)  # joint, other scans, regions, random evidence, some pixels, looks
+# joint, other scans, regions, random evidence, some pixels, looks, any order in groups
+IMAGE_SHARES = (0.4, 0.1, 0.15, 0.15, 0.05, 0.1, 0.05)
 TEXT_SHARES = (0.5, 0.1, 0.2, 0.1, 0.1)  # joint, marginals, conditionals, those of shorter texts, those in groups
 WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
 
@@ -140,7 +141,8 @@ def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> O
         look = WholePath(UniformEvidence(), Budget(RandomOrder(), 1))
         parts: dict[str, Objective] = {
             "any": Blend((WholePath(Joint()), WholePath(Joint(), RandomScan(shape)), WholePath(RegionEvidence(modes)),
-                          WholePath(UniformEvidence()), WholePath(SomeOf(UniformEvidence())), look), IMAGE_SHARES),
+                          WholePath(UniformEvidence()), WholePath(SomeOf(UniformEvidence())), look,
+                          WholePath(UniformEvidence(), RandomBudget(RandomOrder()))), IMAGE_SHARES),
             "joint": WholePath(Joint()), "marginals": WholePath(CardMask()),
             "conditionals": WholePath(UniformEvidence()), "random": WholePath(UniformEvidence()),
             "modes": WholePath(RegionEvidence(modes)),

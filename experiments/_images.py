@@ -48,6 +48,9 @@ PAPER_MNIST = {"network": "unet", "width": 32, "depth": 4, "n_sizes": 1, "learni
 PAPER_CIFAR = {"network": "unet", "width": 128, "depth": 32, "n_sizes": 1, "learning_rate": 2e-4, "muon": False,
                "batch_size": 32}  # fmt: skip
 PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
+# What is trained once for several experiments, on one core.
+LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 112.0, "fashion-mnist": 30.0, "cifar10": 30.0}}
+PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
 CHUNK = 50  # images scored at a time
 
 
@@ -61,52 +64,52 @@ def domains_of(name: str, element: str = "pixel") -> Alike:
     return image_domains(read_images(image_set(name)), element)
 
 
-def fit(run, name: str, method: dict, objective: Objective, domains: Alike, watch=None, components: int = 0,
-        by_the_clock: bool = False) -> tuple[AnyOrderModel, Outcome]:  # fmt: skip
-    """Train one method for the time that the run allows, of one core unless by the clock."""
+def minutes_of(run, name: str) -> float:
+    allowed = run.settings["minutes"]
+    return run.minutes or (allowed[name] if isinstance(allowed, dict) else allowed)
+
+
+def fit(run, name: str, method: dict, objective: Objective, domains: Alike, watch=None,
+        components: int = 0) -> tuple[AnyOrderModel, Outcome]:  # fmt: skip
+    """Train one method for the time that the run allows, of one core, whatever else the machine does."""
     smoke = run.steps is not None
     levels = read_images(image_set(name)[: 64 if smoke else None], domains.domain.n_symbols).levels
-    architecture = Architecture(method["network"], method["width"], method["depth"], 0.0, components,
-                                kernel=method.get("kernel", 5), n_sizes=method.get("n_sizes", 2))  # fmt: skip
     settings = Settings(
-        max_steps=run.steps or 10_000_000, max_minutes=run.minutes or run.settings["minutes"], seed=run.seed,
+        max_steps=run.steps or 10_000_000, max_minutes=minutes_of(run, name), processor_time=True, seed=run.seed,
         batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
         weight_decay=0.02, clip=1.0, ema=0.998, validation_rows=0, patience=1000,
-        evaluations=run.settings.get("evaluations", 10), processor_time=not by_the_clock,
+        evaluations=run.settings.get("evaluations", 10),
     )  # fmt: skip
-    model = build_model(domains, architecture, run.seed)
+    model = build_model(domains, architecture_of(method, components), run.seed)
     pictures, valid = Pictures(levels, domains), Pictures(levels[:50], domains).rows(torch.arange(min(50, len(levels))))
-    place = None if smoke else run.folder / "training"
-    facts = f"{name} {method} {objective} {components}"
-    if by_the_clock:
+    place, facts = None if smoke else run.folder / "training", f"{name} {method} {objective} {components}"
+    with one_thread():
         outcome = train(model, pictures, valid, objective, settings, None, place, facts, watch)
-    else:
-        with one_thread():
-            outcome = train(model, pictures, valid, objective, settings, None, place, facts, watch)
     remove_checkpoint(run.folder / "training")
     return model.eval(), outcome
 
 
+def architecture_of(method: dict, components: int) -> Architecture:
+    return Architecture(method["network"], method["width"], method["depth"], 0.0, components,
+                        kernel=method.get("kernel", 5), n_sizes=method.get("n_sizes", 2))  # fmt: skip
+
+
 def trained(run, name: str, measure=None) -> tuple[AnyOrderModel, dict]:
-    """Path convolutions for scoring and inpainting alike, on all cores; trained once, then kept beside the results."""
+    """Path convolutions for scoring and inpainting alike; trained once, then kept beside the results."""
     s, domains = run.settings, domains_of(name)
     method = s["convolutions"]
     components = 0 if domains.domain.n_symbols == 2 else s.get("components", 10)
-    minutes = run.minutes or s["minutes"]
     objective = image_objective_of("any", "convolutions", domains.shape)
-    key = zlib.crc32(f"{method} {components} {minutes} {run.seed} {objective}".encode())
+    key = zlib.crc32(f"{method} {components} {minutes_of(run, name)} {run.seed} {objective}".encode())
     place = run.folder.parent / f".images-{name}-{key:08x}"
     if (place / "facts.json").exists():
-        architecture = Architecture(
-            "convolutions", method["width"], method["depth"], 0.0, components, kernel=method["kernel"]
-        )
-        model = build_model(domains, architecture, run.seed)
+        model = build_model(domains, architecture_of(method, components), run.seed)
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
     curve = Curve(run, measure) if measure else None
-    model, outcome = fit(run, name, method, objective, domains, curve, components, by_the_clock=True)
+    model, outcome = fit(run, name, method, objective, domains, curve, components)
     facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
-             "threads": torch.get_num_threads(), "curve": curve.points if curve else []}  # fmt: skip
+             "curve": curve.points if curve else []}  # fmt: skip
     if run.steps is None:
         place.mkdir(parents=True, exist_ok=True)
         save_file(model.state_dict(), place / "model.safetensors")

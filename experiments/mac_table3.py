@@ -19,7 +19,7 @@ METHODS = {
 }
 SCALES = {
     "laptop": {"unet": UNET, "convolutions": {**CONVOLUTIONS, "width": 48, "depth": 6, "batch_size": 4},
-               "minutes": 20.0, "images": {"unet": 4, "convolutions": 100}},
+               "minutes": 12.0, "images": {"unet": 4, "convolutions": 100}},
     "paper": {"unet": {**PAPER_CIFAR, "batch_size": 24}, "convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14,
               "images": {"unet": 2000, "convolutions": 2000}},
 }  # fmt: skip

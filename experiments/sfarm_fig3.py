@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from _images import CONVOLUTIONS, PAPER_CONVOLUTIONS, domains_of, held, nats, packed, show_rows, trained, unpacked
+from _images import LAPTOP, PAPER, domains_of, held, nats, packed, show_rows, trained, unpacked
 from anygiven.inference import draw as draw_cells
 from anygiven.inference import expected
 from anygiven.lattice import BernoulliEvidence, Budget, Canonical
@@ -17,8 +17,8 @@ from anygiven.lattice import BernoulliEvidence, Budget, Canonical
 MISSING = (0.05, 0.1, 0.2, 0.3, 0.5, 0.9)
 SETS = ("binarized-mnist", "fashion-mnist", "cifar10")
 SCALES = {
-    "laptop": {"convolutions": CONVOLUTIONS, "minutes": 30.0, "images": 200},
-    "paper": {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "images": 2000, "components": 30},
+    "laptop": {**LAPTOP, "images": 200},
+    "paper": {**PAPER, "images": 2000},
 }
 
 

@@ -36,7 +36,7 @@ METHODS = {
     "path convolutions": ("convolutions", "any"),
 }
 SCALES = {
-    "laptop": {"unet": UNET, "convolutions": CONVOLUTIONS, "minutes": 20.0, "images": 500, "looks": 4, "steps": 98},
+    "laptop": {"unet": UNET, "convolutions": CONVOLUTIONS, "minutes": 12.0, "images": 500, "looks": 4, "steps": 98},
     "paper": {"unet": PAPER_MNIST, "convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "images": 10_000,
               "looks": 8, "steps": 784},
 }  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from _images import CONVOLUTIONS, PAPER_CONVOLUTIONS, domains_of, packed, show_rows, trained, unpacked
+from _images import LAPTOP, PAPER, domains_of, packed, show_rows, trained, unpacked
 from anygiven.inference import draw as draw_cells
 from anygiven.inference import expected
 from anygiven.lattice import Budget, Canonical, Path, RandomOrder
@@ -19,8 +19,8 @@ from sfarm_fig3 import SETS, shown
 TEMPERATURES = (0.5, 0.8, 1.0)
 SHARES = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
 SCALES = {
-    "laptop": {"convolutions": CONVOLUTIONS, "minutes": 30.0, "images": 8},
-    "paper": {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "images": 16, "components": 30},
+    "laptop": {**LAPTOP, "images": 8},
+    "paper": {**PAPER, "images": 16},
 }
 
 

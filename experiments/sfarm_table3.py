@@ -25,7 +25,7 @@ from anygiven.lattice import Joint
 SET = "cifar10"
 METHODS = {"ARDM": ("unet", "random"), "SFARM": ("unet", "modes"), "whole path": ("convolutions", "any")}
 SCALES = {
-    "laptop": {"unet": UNET, "convolutions": CONVOLUTIONS, "minutes": 20.0, "images": 200, "looks": 8,
+    "laptop": {"unet": UNET, "convolutions": CONVOLUTIONS, "minutes": 12.0, "images": 200, "looks": 8,
                "components": 10},
     "paper": {"unet": PAPER_CIFAR, "convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "images": 2000,
               "looks": 32, "components": 30},

@@ -7,6 +7,9 @@ from sklearn.base import clone
 
 import anygiven as ag
 from anygiven.errors import AnyGivenError, ImageError, QuestionError
+from anygiven.estimators.drawing import few_groups
+from anygiven.heads.levels import LevelMixture, PixelMixture
+from anygiven.lattice import ModeMixture, RegionMode
 from anygiven.variables.images import MASKS, draw_mask, image_domains, read_images
 
 
@@ -227,6 +230,92 @@ def test_wrong_folders(tmp_path):
             read_images(tmp_path / "broken.npz")
 
 
+def test_one_image_is_as_good_as_a_batch_of_one(density):
+    image = bars(3)[2]
+    assert np.allclose(density.log_prob(image), density.log_prob(image[None]))
+    assert density.sample(1, steps=np.int64(3)).shape == (1, 6, 6)
+    twice = [density.sample(2, random_state=np.random.default_rng(1)) for _ in range(2)]
+    assert (twice[0] == twice[1]).all()
+
+
+def test_what_is_neither_asked_nor_given_need_not_be_a_number(density):
+    images = bars(2).astype(float)
+    where, given = np.zeros((6, 6), dtype=bool), np.zeros((6, 6), dtype=bool)
+    where[:2], given[4:] = True, True
+    whole = density.log_prob(images, where=where, given=given)
+    images[:, 3] = np.nan
+    assert np.array_equal(density.log_prob(images, where=where, given=given), whole)
+    with pytest.raises(ImageError, match="not numbers"):
+        density.log_prob(images)
+
+
+def test_one_channel_given_the_others():
+    images = colours(24)
+    model = ag.ImageDensity(element="channel", max_steps=2, components=2, width=16, depth=1, verbose=False).fit(images)
+    given = np.zeros(images.shape[1:], dtype=bool)
+    given[..., :2] = True
+    log_p = model.log_prob(images[:3], given=given)
+    assert (log_p > model.log_prob(images[:3])).all()  # a third of the dimensions
+    filled = model.inpaint(images[0], given, n=2)
+    assert (filled[..., :2] == images[0][..., :2]).all()
+
+
+def test_a_handful_of_images_has_no_held_out_figure():
+    few = ag.ImageDensity(max_steps=2, width=16, depth=1, verbose=False).fit(bars(15))
+    assert "held_out_bits_per_dim" not in few.report_
+    assert "Held-out" not in few.describe()
+
+
+def test_a_mode_of_your_own_is_a_workload():
+    diagonal = RegionMode((6, 6), lambda n, size, generator: np.tri(*size, dtype=bool)[None].repeat(n, 0))
+    for network in ("convolutions", "unet"):
+        model = ag.ImageDensity(workload=diagonal, network=network, max_steps=2, width=16, depth=1, verbose=False)
+        assert np.isfinite(model.fit(bars(24)).log_prob(bars(2), given=np.tri(6, 6, dtype=bool))).all()
+    generator = torch.Generator().manual_seed(0)
+    with pytest.raises(QuestionError, match="for their grid"):
+        diagonal.stages(torch.Size((2, 35)), generator)
+    wrong = RegionMode((6, 6), lambda n, size, generator: np.zeros((n, 5, 6), dtype=bool))
+    with pytest.raises(QuestionError, match="must be bool of shape"):
+        wrong.stages(torch.Size((2, 36)), generator)
+    with pytest.raises(QuestionError, match="2 modes and 1 weights"):
+        ModeMixture((diagonal, wrong), (1.0,))
+
+
+def test_sixteen_bits_are_read_alike_in_all_pictures(tmp_path):
+    from PIL import Image
+
+    for name, value in (("a", 200), ("b", 300), ("c", 60000)):
+        Image.fromarray(np.full((4, 4), value, dtype=np.uint16)).save(tmp_path / f"{name}.png")
+    assert read_images(tmp_path, 256).levels[:, 0, 0, 0].tolist() == [0, 1, 60000 >> 8]
+
+
+def test_expected_levels_are_the_means_of_the_masses():
+    """Also where there are few levels, so that most of the mass lies beyond the borders."""
+    torch.manual_seed(0)
+
+    def mixture(n_levels: int, n_channels: int) -> PixelMixture:
+        shape = (7, 3, n_channels)
+        return PixelMixture(torch.randn(7, 3), torch.randn(shape), torch.rand(shape) / 5,
+                            torch.zeros(7, 3, n_channels - 1), n_levels)  # fmt: skip
+
+    for n_levels in (2, 5, 256):
+        one = mixture(n_levels, 1)
+        assert torch.allclose(one.mean.squeeze(-1), LevelMixture(one).table.mean, rtol=1e-4, atol=1e-3)
+    two, levels = mixture(2, 2), torch.cartesian_prod(torch.arange(2.0), torch.arange(2.0))
+    found = sum(two.log_prob(level.expand(7, 2)).exp()[:, None] * level for level in levels)
+    assert torch.allclose(two.mean, found, atol=1e-4)
+
+
+def test_planned_groups_lose_little():
+    falling = [4.0 / (1 + t) + 1.0 for t in range(100)]
+    sizes = few_groups(falling)
+    assert sum(sizes) == 100
+    assert 1 < len(sizes) < 100
+    starts = np.cumsum([0, *sizes[:-1]])
+    assert sum(size * falling[start] for size, start in zip(sizes, starts, strict=True)) <= 1.02 * sum(falling)
+    assert few_groups([1.0] * 10) == (10,)  # independent: all at once
+
+
 def test_wrong_questions_get_one_sentence(density):
     image, known = bars(1)[0], draw_mask("top", (6, 6))
     wrong = [
@@ -236,12 +325,28 @@ def test_wrong_questions_get_one_sentence(density):
         (lambda: density.inpaint(image * 7, known), "between 0 and 1"),
         (lambda: density.log_prob(bars(3), given=np.ones((2, 6, 6), dtype=bool)), "3 images and 2 masks"),
         (lambda: density.log_prob(bars(1), where=known, given=known), "both asked and given"),
-        (lambda: density.sample(0), "at least one"),
-        (lambda: density.log_prob(bars(1), orders=-1), "at least one"),
-        (lambda: density.elbo(bars(1), n=0), "at least one"),
+        (lambda: density.sample(0), "n is 0; it must be a whole number of at least 1"),
+        (lambda: density.log_prob(bars(1), orders=-1), "orders is -1"),
+        (lambda: density.elbo(bars(1), n=0), "n is 0"),
         (lambda: density.inpaint(image, np.stack([known, known])), "one image has one mask"),
         (lambda: ag.ImageDensity(kernel=4).fit(bars(30)), "must be odd"),
         (lambda: ag.ImageDensity(network="unet", width=20).fit(bars(30)), "multiple of 8"),
+        (lambda: ag.ImageDensity(network="path", width=10).fit(bars(30)), "multiple of 8"),
+        (lambda: ag.ImageDensity(batch_size=0).fit(bars(30)), "batch_size is 0; it must be a whole number of at least"),
+        (lambda: ag.ImageDensity(max_steps=0).fit(bars(30)), "max_steps is 0"),
+        (lambda: ag.ImageDensity(depth=0).fit(bars(30)), "depth is 0"),
+        (lambda: ag.ImageDensity(kernel=2.5).fit(bars(30)), "kernel is 2.5"),
+        (lambda: ag.ImageDensity(dropout=2).fit(bars(30)), "at least 0 and below 1"),
+        (lambda: ag.ImageDensity(components="a").fit(bars(30)), "components is 'a'"),
+        (lambda: ag.ImageDensity(random_state="a").fit(bars(30)), "random_state is 'a'"),
+        (lambda: ag.ImageDensity(workload=["modes"]).fit(bars(30)), "not a workload for images"),
+        (lambda: density.sample(1, temperature="hot"), "greater than nought"),
+        (lambda: density.sample(1, random_state="a"), "random_state is 'a'"),
+        (lambda: density.log_prob(np.zeros((2, 6, 6, 3), dtype=np.uint8)), "make them grey"),
+        (lambda: density.inpaint(bars(2), known), "inpaint takes one"),
+        (lambda: density.inpaint(image, 255 * known.astype(int)), "mask > 127"),
+        (lambda: draw_mask("noise", (6, 6), share=2), "between 0 and 1"),
+        (lambda: draw_mask("box", (6, 6), share=0.5), "has no option share"),
         (lambda: density.sample(1, steps=0), "at least 1"),
         (lambda: density.sample(1, temperature=0), "greater than nought"),
         (lambda: ag.ImageDensity(network="mlp").fit(bars(30)), "no network 'mlp' for images"),

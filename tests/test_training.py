@@ -141,3 +141,11 @@ def test_the_schedule_grows_again_when_steps_become_faster(table, monkeypatch):
     monkeypatch.setattr(loop._Run, "_train_step", timed)
     density = ag.TabularDensity(max_minutes=2.0, verbose=False).fit(table)
     assert density.report_["steps"] > 300  # at the first pace there would be 120
+
+
+def test_the_users_own_files_survive_beside_a_checkpoint(tmp_path):
+    """A checkpoint may be put into a folder that holds other things; only the checkpoint is removed."""
+    (tmp_path / "thesis.txt").write_text("years of work")
+    table = np.random.default_rng(0).normal(size=(30, 2))
+    ag.TabularDensity(max_steps=2, verbose=False, checkpoint=str(tmp_path)).fit(table)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

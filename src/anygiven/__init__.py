@@ -16,12 +16,14 @@ __all__ = [
     "ImageDensity",
     "TabularDensity",
     "TextDensity",
+    "draw_mask",
     "load",
 ]
 
 if TYPE_CHECKING:
     from anygiven.errors import AnyGivenError, AnyGivenWarning
     from anygiven.estimators import AnyOrderImputer, Conditional, ImageDensity, TabularDensity, TextDensity
+    from anygiven.variables.images import draw_mask
 
 
 def load(path) -> TabularDensity | TextDensity | ImageDensity:
@@ -38,6 +40,10 @@ def __getattr__(name: str):
         from anygiven import errors
 
         return getattr(errors, name)
+    if name == "draw_mask":
+        from anygiven.variables.images import draw_mask
+
+        return draw_mask
     if name in __all__:
         from anygiven import estimators
 

@@ -90,7 +90,11 @@ def fit(
     out: Annotated[Path, typer.Option(help="Where the model folder goes.")],
     minutes: Annotated[float, typer.Option(help="Training time at most.")] = 4.0,
     workload: Annotated[
-        str, typer.Option(help="Which questions will be asked: any, joint, marginals, conditionals, bernoulli, gaps.")
+        str,
+        typer.Option(
+            help="Which questions will be asked: any, joint, marginals, conditionals; of tables also bernoulli, gaps; "
+            "of images also modes, random."
+        ),
     ] = "any",
     known: Annotated[str, typer.Option(help="Columns that will always be known, comma-separated.")] = "",
     asked: Annotated[str, typer.Option(help="Columns that will be asked, with --known.")] = "",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
+import torch
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
@@ -16,6 +16,7 @@ from anygiven.errors import AnyGivenError, ModelFolderError
 from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model, joined
 from anygiven.estimators.folder import load_folder, save_folder
+from anygiven.estimators.options import check_options, seed_of
 from anygiven.model import AnyOrderModel
 from anygiven.variables.domains import Domain
 
@@ -45,10 +46,13 @@ class Density(BaseEstimator):
     @abstractmethod
     def _variables_from_json(self, schema: dict[str, Any]) -> None: ...
 
-    def _seed(self) -> int:
-        if isinstance(self.random_state, np.random.RandomState):
-            return int(self.random_state.randint(2**31 - 1))
-        return 0 if self.random_state is None else int(self.random_state)
+    def _begin(self) -> None:
+        """Before anything is read: the options are checked and the seed is fixed."""
+        check_options(self.get_params(deep=False))
+        self.seed_ = seed_of(self.random_state)
+
+    def _generator(self, random_state) -> torch.Generator:
+        return torch.Generator().manual_seed(seed_of(random_state, self.seed_))
 
     def save(self, path) -> None:
         """Write the model as a folder, whole or not at all."""

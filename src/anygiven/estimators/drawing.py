@@ -8,31 +8,50 @@ import numpy as np
 import torch
 
 from anygiven.errors import QuestionError
+from anygiven.estimators.options import COUNT, POSITIVE
 from anygiven.inference import nearly_independent
 from anygiven.inference.drawing import Choice
 from anygiven.lattice import Canonical, Grouped, Path, Question, RandomOrder, planned_sizes
 
+LOSS = 0.02  # of the nats of one by one: what planned groups may cost more
 Losses = Sequence[Sequence[float]]  # sizes of the evidence, and what a variable costs then
 
 
 def check_drawing(n: int, steps: int | str | None, temperature: float) -> None:
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise QuestionError(f"{n!r} draws were asked for; it must be a whole number of at least one.")
-    if not temperature > 0:
-        raise QuestionError(f"The temperature is {temperature}; it must be greater than nought.")
-    if not (steps in (None, "auto") or (isinstance(steps, int) and steps >= 1)):
+    if not POSITIVE.allows(temperature):
+        raise QuestionError(f"The temperature is {temperature!r}; it must be a number greater than nought.")
+    if not (steps is None or steps == "auto" or COUNT.allows(steps)):
         raise QuestionError(f"steps is {steps!r}; it must be a whole number of at least 1, or 'auto'.")
 
 
 def drawing_path(
-    question: Question, steps: int | str | None, losses: Losses, mutual_nats: float, generator: torch.Generator
+    question: Question, steps: int | str | None, losses: Losses, mutual_nats: float | None, generator: torch.Generator
 ) -> tuple[Path, Choice | None]:
-    """The path to walk, and for "auto" what each step reveals; a number of steps is planned by ARDM's programme."""
-    if steps == "auto":
+    """The path to walk, and for "auto" what each step reveals; a number of steps is planned by ARDM's programme.
+
+    "auto" reveals together what knows at most `mutual_nats` of each other; without that bound it plans as few groups
+    as lose little.
+    """
+    if steps == "auto" and mutual_nats is not None:
         return Path.look(question.is_evidence, question.is_query), nearly_independent(mutual_nats)
     n_known, n_asked = int(question.is_evidence.sum(1).min()), int(question.is_query.sum(1).max())
     if steps is None or n_asked == 0:
         return Canonical().path(question), None
     sizes, nats = losses
     costs = np.interp(np.arange(n_known, n_known + n_asked), sizes, nats)
-    return Grouped(RandomOrder(), planned_sizes(costs.tolist(), int(steps))).path(question, generator), None
+    groups = few_groups(costs.tolist()) if steps == "auto" else planned_sizes(costs.tolist(), int(steps))
+    return Grouped(RandomOrder(), groups).path(question, generator), None
+
+
+def few_groups(costs: list[float]) -> tuple[int, ...]:
+    """The plan of 1, 2, 4, … groups that costs at most LOSS more than one by one."""
+    allowed, n_groups = (1 + LOSS) * sum(costs), 1
+    while n_groups < len(costs):
+        sizes = planned_sizes(costs, n_groups)
+        starts = np.cumsum([0, *sizes[:-1]])
+        if sum(size * costs[start] for size, start in zip(sizes, starts, strict=True)) <= allowed:
+            return sizes
+        n_groups *= 2
+    return (1,) * len(costs)

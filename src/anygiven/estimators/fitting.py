@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from anygiven.estimators.defaults import Architecture
+from anygiven.estimators.options import check_architecture
 from anygiven.estimators.progress import training_bar
 from anygiven.heads import joint_head_for
 from anygiven.lattice import Objective
@@ -46,6 +47,7 @@ def fit_models(
     verbose: bool | None = None,
 ) -> tuple[AnyOrderModel, list[Outcome]]:
     """Each member from its own seed, on its own hold-out; together they share the time allowed."""
+    check_architecture(recipe.architecture)
     settings = recipe.settings
     if settings.max_minutes is not None:
         settings = replace(settings, max_minutes=settings.max_minutes / n_members)
@@ -59,8 +61,8 @@ def fit_models(
             outcomes.append(train(model, learn, held, recipe.objective, mine, report and partial(report, k),
                                   folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}"))  # fmt: skip
             members.append(model)
-    if folder:
-        remove_checkpoint(folder)
+    for place in [*(folder / f"member-{k}" for k in range(n_members)), folder] if folder else []:
+        remove_checkpoint(place)
     return joined(members), outcomes
 
 

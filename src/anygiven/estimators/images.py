@@ -15,6 +15,7 @@ from anygiven.estimators.defaults import Architecture, image_architecture_for
 from anygiven.estimators.density import Density
 from anygiven.estimators.drawing import check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
+from anygiven.estimators.options import COUNT
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import image_objective_of
 from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, scan_orders
@@ -22,7 +23,14 @@ from anygiven.lattice import Question
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import Alike, Levels, domain_from_json
-from anygiven.variables.images import Images, cells_of_images, image_domains, images_of_cells, read_images
+from anygiven.variables.images import (
+    Images,
+    cells_of_images,
+    image_domains,
+    images_array,
+    images_of_cells,
+    read_images,
+)
 
 MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with steps="auto"
 N_VALID = 100  # images that the validation questions are about
@@ -51,14 +59,16 @@ class ImageDensity(Density):
         What is revealed at a time: a pixel with all its channels, or one channel of it.
     components : int, optional
         Logistics in the mixture of a level; 0: a mass for each level. By default 0 for two levels, else 10.
-    workload : str or Objective
+    workload : str, Mode, Workload or Objective
         Which questions will be asked: "any" (default: scoring and inpainting alike), "joint", "marginals",
-        "conditionals", "modes" (SFARM's seven kinds of evidence) or "random" (ARDM's uniform evidence).
+        "conditionals", "modes" (SFARM's seven kinds of evidence), "random" (ARDM's uniform evidence), or a masking mode
+        of your own (anygiven.lattice.RegionMode).
     network : "convolutions", "unet", "path" or "transformer"
         Path convolutions score and train a whole path in one pass; a U-Net looks once a step.
     max_minutes : float
         Training stops by then at the latest.
-    max_steps, width, depth, dropout, kernel, learning_rate, weight_decay, batch_size : optional
+    max_steps, width, depth, dropout, kernel, n_sizes, learning_rate, weight_decay, batch_size : optional
+        A U-Net has `depth` blocks at each of `n_sizes` sizes, a half of the one before.
     checkpoint : path, optional
         A folder where training saves its state every 20 seconds; fitting the same images again resumes there.
     verbose : bool, optional
@@ -80,6 +90,7 @@ class ImageDensity(Density):
         depth=None,
         dropout=None,
         kernel=None,
+        n_sizes=None,
         learning_rate=None,
         weight_decay=0.02,
         batch_size=16,
@@ -97,6 +108,7 @@ class ImageDensity(Density):
         self.depth = depth
         self.dropout = dropout
         self.kernel = kernel
+        self.n_sizes = n_sizes
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
@@ -108,7 +120,7 @@ class ImageDensity(Density):
 
     def fit(self, X, y=None) -> ImageDensity:
         """Learn from an array (n, height, width[, channels]), an npz file, or a folder of pictures."""
-        self.seed_ = self._seed()
+        self._begin()
         images = read_images(X)
         self.size_, self.n_levels_, self.white_ = images.size, images.n_levels, images.white
         self.domains_ = image_domains(images, self.element)
@@ -136,7 +148,7 @@ class ImageDensity(Density):
         assert held is not None
         valid = held.rows(torch.arange(len(held)))
         self.report_["losses"] = losses_by_evidence(self.model_, valid)
-        if self._scores_in_one_pass:
+        if self._scores_in_one_pass and len(images) > len(held):  # of a handful all are learnt from
             self.report_["held_out_bits_per_dim"] = self._bits(self._log_prob(valid.x, self._whole(valid.x), None))
         return self
 
@@ -153,12 +165,10 @@ class ImageDensity(Density):
         chosen = image_architecture_for(n_images, self.network)
         if self.kernel is not None and self.kernel % 2 == 0:
             raise QuestionError(f"The kernel is {self.kernel}; it must be odd, so that it has a middle.")
-        if self.network == "unet" and self.width is not None and self.width % 8:
-            raise QuestionError(f"The width of a U-Net is {self.width}; it must be a multiple of 8.")
         components = self.components if self.components is not None else 0 if self.n_levels_ == 2 else 10
         if components < 1 and self._domain.n_channels > 1:
             raise QuestionError("Pixels of several channels need a mixture; use components=10 or element='channel'.")
-        names = ("width", "depth", "dropout", "kernel")
+        names = ("width", "depth", "dropout", "kernel", "n_sizes")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(chosen, n_components=components, **given)
 
@@ -194,14 +204,15 @@ class ImageDensity(Density):
         the eight scanning orders, then random ones.
         """
         self._check_fitted()
-        self._check_number(orders)
-        x = self._encode(X)
-        question = self._question(len(x), where, given)
-        return self._log_prob(x, question, orders)
+        self._check_number("orders", orders)
+        images = self._array(X)
+        question = self._question(len(images), where, given)
+        return self._log_prob(self._encode(self._asked_alone(images, question)), question, orders)
 
     def _log_prob(self, x: Tensor, question: Question, orders: int | None) -> np.ndarray:
         protocols = scan_orders(self.domains_.shape, orders or 1, self.seed_)
-        with share_bar("scoring", self.verbose if len(x) > 500 else False) as report:
+        is_long = len(x) > 500 or not self._scores_in_one_pass
+        with share_bar("scoring", self.verbose if is_long else False) as report:
             return log_prob(self.model_, x, question, protocols, report=report).numpy()
 
     def elbo(self, X, *, n: int = 1, random_state=None) -> np.ndarray:
@@ -210,8 +221,9 @@ class ImageDensity(Density):
         Estimated from `n` drawn steps of as many orders.
         """
         self._check_fitted()
-        self._check_number(n)
-        return elbo(self.model_, self._encode(X), n, self._generator(random_state)).numpy()
+        self._check_number("n", n)
+        with share_bar("scoring", self.verbose) as report:
+            return elbo(self.model_, self._encode(X), n, self._generator(random_state), report).numpy()
 
     def bits_per_dim(self, X, *, orders: int = 1) -> float:
         """Mean −log₂ p divided by height × width × channels."""
@@ -230,7 +242,7 @@ class ImageDensity(Density):
                random_state=None) -> np.ndarray:  # fmt: skip
         """New images (n, height, width[, channels])."""
         self._check_fitted()
-        self._check_number(n)
+        self._check_number("n", n)
         nothing = torch.zeros(n, len(self.domains_), 4)
         is_known = np.zeros(self.size_[:2], dtype=bool)
         return self._decode(self._draw(nothing, self._mask(is_known, n), steps, temperature, random_state))
@@ -240,10 +252,12 @@ class ImageDensity(Density):
         """n completions (n, height, width[, channels]) of one image; what is known stays as it is.
 
         By default pixel by pixel in raster order. With a number of `steps`, in groups planned by what each step is
-        known to lose; with "auto", what is nearly independent is revealed together, the surest first.
+        known to lose. With "auto", black and white pixels that are nearly independent are revealed together, the surest
+        first; of many levels, as few planned groups as lose little. `is_known` is a mask (height, width); where each
+        channel is revealed on its own, it may be (height, width, channels).
         """
         self._check_fitted()
-        self._check_number(n)
+        self._check_number("n", n)
         x = self._encode_known(image, is_known).repeat(n, 1, 1)
         return self._decode(self._draw(x, self._mask(is_known, n), steps, temperature, random_state))
 
@@ -258,17 +272,15 @@ class ImageDensity(Density):
         check_drawing(len(x), steps, temperature)
         generator = self._generator(random_state)
         question = Question(~is_known, is_known)
-        path, choose = drawing_path(question, steps, self.report_["losses"], MUTUAL_NATS, generator)
+        bound = MUTUAL_NATS if self.n_levels_ == 2 else None
+        path, choose = drawing_path(question, steps, self.report_["losses"], bound, generator)
         with share_bar("drawing", self.verbose) as report:
             return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=steps is not None)
 
-    def _generator(self, random_state) -> torch.Generator:
-        return torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
-
     @staticmethod
-    def _check_number(n: int) -> None:
-        if not isinstance(n, (int, np.integer)) or n < 1:
-            raise QuestionError(f"{n!r} was asked for; it must be a whole number of at least one.")
+    def _check_number(name: str, n: int) -> None:
+        if not COUNT.allows(n):
+            raise QuestionError(f"{name} is {n!r}; it must be {COUNT}.")
 
     # ------------------------------------------------------------------ images and masks
 
@@ -278,18 +290,39 @@ class ImageDensity(Density):
 
     def _encode_known(self, image, is_known) -> Tensor:
         """(1, N, 4) of one image and one mask; what is not known may hold anything."""
-        array, mask = np.asarray(image), np.asarray(is_known).astype(bool)
-        if mask.ndim != 2:
-            raise ImageError(f"The mask has shape {mask.shape}; one image has one mask {self.size_[:2]}.")
-        if array.shape[:2] == mask.shape:
-            array = np.where(mask.reshape(*mask.shape, *[1] * (array.ndim - 2)), array, 0)
-        return self._encode(array[None])
+        array = images_array(image)
+        is_one = array.ndim == (2 if self.size_[2] == 1 else 3)  # of whatever size; it is checked when it is read
+        array = self._array(array[None] if is_one else array)
+        if array.shape[0] != 1:
+            raise ImageError(f"{len(array)} images were given; inpaint takes one, such as images[0].")
+        mask = self._mask(is_known, 1)
+        return self._encode(self._asked_alone(array, Question(~mask, mask), or_asked=False))
+
+    def _array(self, X) -> np.ndarray:
+        """(n, height, width, channels) of images, or of one."""
+        array = images_array(X)
+        if array.shape == self.size_ or (self.size_[2] == 1 and array.shape == self.size_[:2]):
+            array = array[None]
+        return array[..., None] if array.ndim == 3 else array
+
+    def _asked_alone(self, array: np.ndarray, question: Question, or_asked: bool = True) -> np.ndarray:
+        """Images with nought wherever no question looks, so that what is there need not be a number."""
+        if array.shape[1:] != self.size_:
+            return array  # refused when it is read
+        used = (question.is_evidence | question.is_query) if or_asked else question.is_evidence
+        used = used.numpy().reshape(len(used), *self.size_[:2], -1)
+        return np.where(used, array, 0) if len(used) == len(array) else array
 
     def _read(self, X) -> Images:
         images = read_images(X, self.n_levels_)
-        if images.size != self.size_:
+        if images.size[:2] != self.size_[:2]:
             raise ImageError(
                 f"The images are {_size(images.size)} and the model's are {_size(self.size_)}; cut or scale them."
+            )
+        if images.size != self.size_:
+            raise ImageError(
+                f"The images are {_size(images.size)} and the model's are {_size(self.size_)}; make them "
+                f"{'grey' if self.size_[2] == 1 else 'as colourful'} first."
             )
         return images
 
@@ -302,18 +335,22 @@ class ImageDensity(Density):
         return images[..., 0] if self.size_[2] == 1 else images
 
     def _mask(self, mask, n: int) -> Tensor:
-        """(n, N) from (height, width) or (n, height, width) bool."""
+        """(n, N) from (height, width) or (n, height, width) bool; with channels that are variables, also of them."""
         array = np.asarray(mask)
         if array.dtype != bool:
             if not np.isin(array, (0, 1)).all():
-                raise ImageError("A mask holds True and False (or 1 and 0) alone.")
+                raise ImageError("A mask holds True and False (or 1 and 0) alone; of a picture take mask > 127.")
             array = array.astype(bool)
-        if array.shape[-2:] != self.size_[:2] or array.ndim not in (2, 3):
-            raise ImageError(f"The mask has shape {array.shape}; it must be {self.size_[:2]}, as the images are.")
-        if array.ndim == 3 and len(array) != n:
-            raise ImageError(f"There are {n} images and {len(array)} masks; give one for all or one for each.")
-        flat = np.broadcast_to(array, (n, *array.shape[-2:])).reshape(n, -1)
-        return torch.from_numpy(flat.repeat(len(self.domains_) // flat.shape[1], axis=1))
+        shape = self.domains_.shape
+        if len(shape) == 2 or array.shape[-3:] != shape:
+            array = array[..., None].repeat(len(self.domains_) // (shape[0] * shape[1]), axis=-1)
+        each = (*shape[:2], array.shape[-1])
+        if array.shape[-3:] != each or array.ndim not in (3, 4):
+            raise ImageError(f"The mask has shape {np.shape(mask)}; it must be {self.size_[:2]}, as the images are.")
+        if array.ndim == 4 and len(array) != n:
+            each_has = "one image has one mask" if n == 1 else "give one for all or one for each"
+            raise ImageError(f"There are {n} images and {len(array)} masks; {each_has}.")
+        return torch.from_numpy(np.broadcast_to(array, (n, *each)).reshape(n, -1).copy())
 
     def _question(self, n: int, where, given) -> Question:
         is_evidence = torch.zeros(n, len(self.domains_), dtype=torch.bool) if given is None else self._mask(given, n)

@@ -15,6 +15,7 @@ from anygiven.estimators.conditional import Conditional, conditional_of
 from anygiven.estimators.defaults import Architecture, architecture_for, steps_for
 from anygiven.estimators.density import Density
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
+from anygiven.estimators.options import seed_of
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import objective_of, untrained_columns
 from anygiven.inference import draw, fill, log_prob, log_prob_by_ratio, order_ensemble
@@ -102,9 +103,9 @@ class TabularDensity(Density):
 
     def fit(self, X, y=None) -> TabularDensity:
         """Learn from a table: pandas, polars, pyarrow, numpy, or a path to CSV or Parquet. Gaps may be anywhere."""
+        self._begin()
         table = read_table(X)
-        seed = self.seed_ = self._seed()
-        self.schema_ = schema_of(table, self.schema, seed)
+        self.schema_ = schema_of(table, self.schema, self.seed_)
         cells, present = self.schema_.encode(table)
         data = Data(torch.from_numpy(cells), torch.from_numpy(present))
         self.architecture_ = self._architecture(len(data))
@@ -112,7 +113,7 @@ class TabularDensity(Density):
         recipe = Recipe(self.domains, self.architecture_, objective, self._settings(len(data)))
         fingerprint = fingerprint_of(recipe, str(self.workload), cells, present) if self.checkpoint else ""
         self.model_, outcomes = fit_models(
-            recipe, partial(_split, data), max(int(self.members), 1), self.checkpoint, fingerprint, self.verbose
+            recipe, partial(_split, data), self.members, self.checkpoint, fingerprint, self.verbose
         )
         self.report_ = self._report(outcomes, data)
         return self
@@ -311,7 +312,7 @@ class TabularDensity(Density):
         return self.schema_.decode(drawn.numpy())
 
     def _draw(self, x: Tensor, is_evidence: Tensor, steps, temperature: float, random_state) -> Tensor:
-        generator = torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
+        generator = self._generator(random_state)
         question = Question(~is_evidence, is_evidence)
         self._warn_untrained(question.is_query)
         n = len(self.schema_.variables)
@@ -343,7 +344,7 @@ class TabularDensity(Density):
             with share_bar("filling", self.verbose if len(x) > 5000 else False) as report:
                 found = fill(self.model_, self.schema_.domains, x, is_present, statistic, report)
             return self._filled(table, is_present.numpy(), found)
-        seed = self.seed_ if random_state is None else int(random_state)
+        seed = seed_of(random_state, self.seed_)
         tables = []
         for m in range(draws):
             drawn = self._draw(x, is_present, steps, temperature, seed + m).double().numpy()

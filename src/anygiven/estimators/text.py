@@ -150,7 +150,7 @@ class TextDensity(Density):
 
     def fit(self, X, y=None) -> TextDensity:
         """Learn from a string, a file (a path; .gz too) or a list of strings."""
-        self.seed_ = self._seed()
+        self._begin()
         if not isinstance(self.length, int) or self.length < 1:
             raise TextError(f"The length is {self.length!r}; it must be a whole number of characters, at least 1.")
         with share_bar("reading", self.verbose) as report:
@@ -333,7 +333,7 @@ class TextDensity(Density):
     def _fill(self, symbols: np.ndarray, is_given: np.ndarray, n: int, steps, temperature: float,
               random_state) -> list[str]:  # fmt: skip
         check_drawing(n, steps, temperature)
-        generator = torch.Generator().manual_seed(self.seed_ if random_state is None else int(random_state))
+        generator = self._generator(random_state)
         drawn, is_known = symbols[None].repeat(n, axis=0), is_given.copy()  # (n, L), (L,)
         for begin in self._windows(len(symbols)):
             window = slice(begin, begin + self.length)

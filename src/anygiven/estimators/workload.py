@@ -29,6 +29,7 @@ from anygiven.lattice import (
     RegionEvidence,
     Shared,
     SomeOf,
+    Staged,
     UniformEvidence,
     WholePath,
     Workload,
@@ -123,7 +124,7 @@ def text_objective_of(workload: Any, network: str = "path") -> Objective:
         return workload
     if isinstance(workload, Workload):
         return WholePath(workload)
-    if workload not in parts:
+    if not isinstance(workload, str) or workload not in parts:
         raise QuestionError(f"{workload!r} is not a workload for text: use one of {', '.join(parts)}.")
     chosen = parts[workload]
     looks = None if issubclass(NETWORKS[network], PathNetwork) else _looking(workload)
@@ -150,10 +151,13 @@ def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> O
     else:
         parts = {name: looks for name in ("joint", "marginals", "conditionals") if (looks := _looking(name))}
         parts |= {"any": Activations(modes), "modes": Activations(modes), "random": Activations(Anywhere(shape))}
+    if isinstance(workload, Staged):
+        is_path = issubclass(NETWORKS[network], PathNetwork)
+        return WholePath(RegionEvidence(workload)) if is_path else Activations(workload)
     if isinstance(workload, Workload):
         return WholePath(workload) if issubclass(NETWORKS[network], PathNetwork) else Looks(workload)
-    if workload not in parts:
-        raise QuestionError(f"{workload!r} is not a workload for images: use one of {', '.join(parts)}.")
+    if not isinstance(workload, str) or workload not in parts:
+        raise QuestionError(f"{workload!r} is not a workload for images: use one of {', '.join(parts)}, or a mode.")
     return parts[workload]
 
 

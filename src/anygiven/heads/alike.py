@@ -93,7 +93,8 @@ class AlikePixels(AlikeConditionals):
         return AlikePixels(self.columns, self.conditional.temperature(t))
 
     def entropy(self) -> Tensor:
-        return self.conditional.entropy()
+        """Exact for one channel, an upper bound for several."""
+        return LevelMixture(self.conditional).entropy() if self.n_channels == 1 else self.conditional.entropy()
 
     @property
     def mean(self) -> Tensor:

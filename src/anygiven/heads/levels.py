@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
 from anygiven.heads.categorical import Categorical
 from anygiven.heads.conditional import Conditional, Head, uniform
@@ -79,15 +78,15 @@ class PixelMixture:
 
     @property
     def mean(self) -> Tensor:
-        """(…, C) levels: of the logistics cut off at the borders, each channel moved by the means before it."""
-        means: list[Tensor] = []  # (…, K) each, on the axis
+        """(…, C) levels: of each component, with the channels before at their means; Σ over levels of P(more)."""
+        means: list[Tensor] = []  # (…, K) each, as levels
         for c in range(self.loc.shape[-1]):
-            earlier = torch.stack(means, dim=-1) if means else self.loc[..., :0]
+            earlier = self.axis(torch.stack(means, dim=-1)) if means else self.loc[..., :0]
             first = c * (c - 1) // 2
             loc, scale = self.loc[..., c] + (self.tie[..., first : first + c] * earlier).sum(-1), self.scale[..., c]
-            means.append(1 - scale * (softplus((1 - loc) / scale) - softplus((-1 - loc) / scale)))
-        on_axis = (self.log_weights.exp().unsqueeze(-1) * torch.stack(means, dim=-1)).sum(-2)
-        return (on_axis + 1) * ((self.n_levels - 1) / 2)
+            borders = self.axis(torch.arange(self.n_levels - 1, device=loc.device) + 0.5).tolist()
+            means.append(sum(((loc - border) / scale).sigmoid() for border in borders) + torch.zeros_like(loc))
+        return (self.log_weights.exp().unsqueeze(-1) * torch.stack(means, dim=-1)).sum(-2)
 
     def entropy(self) -> Tensor:
         """(…) nats: that of the components' choice and, on average, of their channels; an upper bound."""

@@ -90,7 +90,9 @@ def scan_orders(shape: tuple[int, ...], n_orders: int, seed: int = 0) -> list[Pr
 
 
 @torch.no_grad()
-def elbo(model: AnyOrderModel, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
+def elbo(
+    model: AnyOrderModel, x: Tensor, n: int, generator: torch.Generator, report: Callable[[float], None] | None = None
+) -> Tensor:
     """(B,) log p along a random order, averaged over n draws (Eqs. 7 and 8): on average below log p(x).
 
     A draw is one step of the order, weighted by how many there are.
@@ -102,4 +104,6 @@ def elbo(model: AnyOrderModel, x: Tensor, n: int, generator: torch.Generator) ->
         for _ in range(n):
             path, weights = objective.draw(torch.ones(len(rows), x.shape[1], dtype=torch.bool), generator)
             total[rows] += (weights * model.log_prob(x[rows], path)).sum(1).double() / n
+        if report:
+            report(int(rows[-1] + 1) / len(x))
     return total

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from anygiven.errors import QuestionError
 from anygiven.lattice.protocols import Canonical, Protocol
 from anygiven.lattice.question import Question, draw_index, random_integers
 from anygiven.lattice.workloads import Workload
@@ -50,8 +51,17 @@ class Mode(Staged):
 
     def regions(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """(B, N): all channels of a pixel are in the same stage."""
-        n_channels = shape[1] // (self.shape[0] * self.shape[1])
-        return self.region(shape[0], generator).flatten(1).repeat_interleave(n_channels, dim=1)
+        n_channels, left = divmod(shape[1], self.shape[0] * self.shape[1])
+        if left or not n_channels:
+            size = f"{self.shape[0]} by {self.shape[1]}"
+            raise QuestionError(f"A mode for {size} cannot mask {shape[1]} variables; make one for their grid.")
+        region = torch.as_tensor(self.region(shape[0], generator))
+        if region.shape != (shape[0], *self.shape[:2]) or region.dtype != torch.bool:
+            raise QuestionError(
+                f"A region must be bool of shape (n, {self.shape[0]}, {self.shape[1]}); "
+                f"this one is {region.dtype} of shape {tuple(region.shape)}."
+            )
+        return region.flatten(1).repeat_interleave(n_channels, dim=1)
 
     def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         stage = (~self.regions(shape, generator)).long()
@@ -148,6 +158,12 @@ class ModeMixture(Staged):
 
     modes: tuple[Mode, ...]
     weights: tuple[float, ...] | None = None
+
+    def __post_init__(self):
+        if self.weights is not None and len(self.weights) != len(self.modes):
+            raise QuestionError(
+                f"There are {len(self.modes)} modes and {len(self.weights)} weights; give one for each."
+            )
 
     def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         which = draw_index(self.weights or (1.0,) * len(self.modes), shape[0], generator)

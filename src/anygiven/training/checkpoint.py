@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,11 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | 
 
 
 def remove_checkpoint(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    """What save_checkpoint wrote, and the folder if nothing else is in it: it may be one that the user has already."""
+    with suppress(OSError):
+        for path in [folder / "state.safetensors", *folder.glob(".state.*.part")]:
+            path.unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:

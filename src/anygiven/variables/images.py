@@ -42,7 +42,7 @@ def read_images(source, n_levels: int | None = None) -> Images:
     Values are whole numbers: 0 and 1 (or 0 and 255 alone), or 0 to 255. `n_levels` says how many there are; by
     default two where no more occur, else 256.
     """
-    array = _array(source)
+    array = images_array(source)
     if array.ndim == 3:
         array = array[..., None]
     if array.ndim != 4:
@@ -80,7 +80,8 @@ def _checked(array: np.ndarray, n_levels: int | None) -> Images:
     return Images(array.astype(np.uint8), levels)
 
 
-def _array(source) -> np.ndarray:
+def images_array(source) -> np.ndarray:
+    """The numbers of an array, a file or a folder, as they are."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if path.is_dir():
@@ -121,8 +122,7 @@ def read_picture(path: Path) -> np.ndarray:
     try:
         with image.open(path) as picture:
             if picture.mode.startswith("I"):  # sixteen bits: the upper eight are kept
-                levels = np.asarray(picture).astype(np.int64)
-                return (levels >> 8 if levels.max() > 255 else levels).astype(np.uint8)[..., None]
+                return (np.asarray(picture).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)[..., None]
             is_grey = picture.mode in ("1", "L", "LA")
             levels = np.asarray(picture.convert("L" if is_grey else "RGB"), dtype=np.uint8)
             return levels[..., None] if is_grey else levels
@@ -220,6 +220,8 @@ def _half(side: str) -> Mask:
 
 def _noise(height: int, width: int, rng: np.random.Generator, share: float = 0.3) -> np.ndarray:
     """Each pixel known by chance."""
+    if not 0 <= share <= 1:
+        raise ImageError(f"The share of known pixels is {share}; it must lie between 0 and 1.")
     return rng.random((height, width)) < share
 
 
@@ -251,4 +253,8 @@ def draw_mask(kind: str, size: tuple[int, ...], random_state: int = 0, **options
     """
     if kind not in MASKS:
         raise ImageError(f"There is no mask {kind!r}; use one of {', '.join(MASKS)}.")
-    return MASKS[kind](size[0], size[1], np.random.default_rng(random_state), **options)
+    try:
+        known = MASKS[kind](size[0], size[1], np.random.default_rng(random_state), **options)
+    except TypeError:
+        raise ImageError(f"The mask {kind!r} has no option {', '.join(options)}.") from None
+    return known

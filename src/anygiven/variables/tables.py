@@ -87,7 +87,7 @@ def read_file(path: Path) -> pd.DataFrame:
     if not path.exists():
         raise TableError(f"There is no file {path}; check the path.")
     if path.is_dir():
-        raise TableError(f"{path} is a folder; give a CSV or Parquet file.")
+        raise TableError(f"{path} is a folder; give a CSV or Parquet file, or say --images for a folder of pictures.")
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty; give a table with a header and at least one row.")
     table = _read_parquet(path) if path.suffix in (".parquet", ".pq") else _read_csv(path)

@@ -1,0 +1,76 @@
+"""What the options of all densities may be: one check each, and one sentence that says so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from anygiven.errors import QuestionError
+from anygiven.estimators.defaults import Architecture
+from anygiven.networks import NETWORKS
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number from `low` on (without it, if open), below `high`."""
+
+    low: float
+    is_whole: bool = False
+    is_open: bool = False
+    high: float = math.inf
+
+    def allows(self, value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, Integral if self.is_whole else Real):
+            return False
+        number = float(value)  # type: ignore[arg-type]
+        return (number > self.low if self.is_open else number >= self.low) and number < self.high
+
+    def __str__(self) -> str:
+        kind = "a whole number" if self.is_whole else "a number"
+        lowest = f"greater than {self.low:g}" if self.is_open else f"of at least {self.low:g}"
+        return f"{kind} {lowest}" + (f" and below {self.high:g}" if self.high < math.inf else "")
+
+
+POSITIVE, COUNT = Number(0, is_open=True), Number(1, is_whole=True)
+OPTIONS = {
+    "width": COUNT, "depth": COUNT, "kernel": COUNT, "n_sizes": COUNT, "batch_size": COUNT, "max_steps": COUNT,
+    "orders": COUNT, "members": COUNT, "n_components": COUNT, "components": Number(0, is_whole=True),
+    "dropout": Number(0, high=1), "max_minutes": POSITIVE, "learning_rate": POSITIVE, "weight_decay": Number(0),
+}  # fmt: skip
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Those that are given; None leaves the choice to the library."""
+    for name, value in options.items():
+        if name in OPTIONS and value is not None and not OPTIONS[name].allows(value):
+            raise QuestionError(f"{name} is {value!r}; it must be {OPTIONS[name]}.")
+
+
+def check_architecture(architecture: Architecture) -> None:
+    """Attention and the U-Net cut their width into equal parts."""
+    unit = 1
+    if "n_heads" in NETWORKS[architecture.network].settings:
+        unit = 2 * architecture.n_heads
+    elif "n_sizes" in NETWORKS[architecture.network].settings:
+        unit = 8
+    if architecture.width % unit:
+        raise QuestionError(
+            f"width is {architecture.width}; with network={architecture.network!r} it must be a multiple of {unit}."
+        )
+
+
+def seed_of(random_state: Any, otherwise: int = 0) -> int:
+    """A whole number from what scikit-learn takes as a random state."""
+    if random_state is None:
+        return otherwise
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    if Number(0, is_whole=True).allows(random_state):
+        return int(random_state)
+    raise QuestionError(f"random_state is {random_state!r}; it must be a whole number of at least 0, or None.")

@@ -26,6 +26,7 @@ from anygiven.lattice import (
     Joint,
     Looks,
     Objective,
+    Path,
     Protocol,
     Question,
     RegionEvidence,
@@ -52,6 +53,8 @@ PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "b
 LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 112.0, "fashion-mnist": 30.0, "cifar10": 30.0}}
 PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
 CHUNK = 50  # images scored at a time
+WATCHED = 200  # images along the way
+VALIDATION = {"binarized-mnist": "valid"}  # the others have a training and a test part alone
 
 
 def held(name: str, n: int, domains: Alike, part: str = "test") -> Data:
@@ -94,27 +97,28 @@ def architecture_of(method: dict, components: int) -> Architecture:
                         kernel=method.get("kernel", 5), n_sizes=method.get("n_sizes", 2))  # fmt: skip
 
 
-def trained(run, name: str, measure=None) -> tuple[AnyOrderModel, dict]:
+def trained(run, name: str) -> tuple[AnyOrderModel, dict]:
     """Path convolutions for scoring and inpainting alike; trained once, then kept beside the results."""
-    s, domains = run.settings, domains_of(name)
+    s, domains, smoke = run.settings, domains_of(name), run.steps is not None
     method = s["convolutions"]
     components = 0 if domains.domain.n_symbols == 2 else s.get("components", 10)
     objective = image_objective_of("any", "convolutions", domains.shape)
-    key = zlib.crc32(f"{method} {components} {minutes_of(run, name)} {run.seed} {objective}".encode())
-    place = run.folder.parent / f".images-{name}-{key:08x}"
+    model = build_model(domains, architecture_of(method, components), run.seed)
+    facts = f"{method} {components} {minutes_of(run, name)} {run.seed} {objective} {model.n_parameters}"
+    place = run.folder.parent / f".images-{name}-{zlib.crc32(facts.encode()):08x}"
     if (place / "facts.json").exists():
-        model = build_model(domains, architecture_of(method, components), run.seed)
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
-    curve = Curve(run, measure) if measure else None
+    watched = held(name, 2 if smoke else WATCHED, domains, VALIDATION.get(name, "test"))
+    curve = Curve(run, lambda model: [nats(model, watched, smoke=smoke)["mean"]])
     model, outcome = fit(run, name, method, objective, domains, curve, components)
-    facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
-             "curve": curve.points if curve else []}  # fmt: skip
-    if run.steps is None:
+    found = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
+             "curve": curve.points}  # fmt: skip
+    if not smoke:
         place.mkdir(parents=True, exist_ok=True)
         save_file(model.state_dict(), place / "model.safetensors")
-        write_json(place / "facts.json", facts)
-    return model, facts
+        write_json(place / "facts.json", found)
+    return model, found
 
 
 def evidence_kinds(shape: Sequence[int]) -> dict[str, Workload]:
@@ -139,7 +143,24 @@ def nats(model: AnyOrderModel, data: Data, workload: Workload | None = None, per
 
 
 @torch.no_grad()
-def nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int) -> dict:
+def nats_by_edges(model: AnyOrderModel, data: Data, workload: Workload, n: int, mode: int = 0) -> dict:
+    """The total along the raster order for networks that look: n edges of each path, spread over its length, each
+    counted for its share. The same questions as nats() asks, and the same expectation."""
+    generator = torch.Generator().manual_seed(17)
+    path = Canonical().path(workload.draw(data.is_present, generator))
+    size = path.is_query.sum(1)
+    total = torch.zeros(len(data), dtype=torch.float64)
+    for k in range(n):
+        place = (k + torch.rand(len(data), generator=generator, dtype=torch.float64)) / n
+        t = (place * size).long().clamp(max=size - 1).unsqueeze(1)  # (B, 1)
+        look = told(Path.look(path.step < t, path.step == t), mode)
+        for rows in torch.arange(len(data)).split(CHUNK):
+            total[rows] -= model.log_prob(data.x[rows], look.rows(rows)).sum(1).double() * size[rows] / n
+    return mean_of(total)
+
+
+@torch.no_grad()
+def nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int, mode: int = 0) -> dict:
     """−log p(query | evidence) per asked pixel, on average over random orders, from n looks an image."""
     objective, generator = Looks(workload), torch.Generator().manual_seed(17)
     total = torch.zeros(len(data), dtype=torch.float64)
@@ -147,12 +168,18 @@ def nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int) 
         for rows in torch.arange(len(data)).split(CHUNK):
             path, weights = objective.draw(data.is_present[rows], generator)
             asked = weights.sum(1).clamp(min=1)  # |query|
-            total[rows] -= ((weights * model.log_prob(data.x[rows], path)).sum(1) / asked).double() / n
+            total[rows] -= ((weights * model.log_prob(data.x[rows], told(path, mode))).sum(1) / asked).double() / n
     return mean_of(total)
 
 
+def told(path: Path, mode: int) -> Path:
+    """The same for a network that is told the masking mode; 0 is unsaid."""
+    return Path(path.step, torch.full((len(path.step),), mode))
+
+
 def mean_of(values: torch.Tensor) -> dict:
-    return {"mean": float(values.mean()), "standard_error": float(values.std(unbiased=False)) / len(values) ** 0.5}
+    spread = float(values.std(unbiased=len(values) > 1))
+    return {"mean": float(values.mean()), "standard_error": spread / len(values) ** 0.5}
 
 
 def bits_of(found: dict, n_dimensions: int) -> dict:

@@ -56,7 +56,16 @@ def one(run, which: str, workload: str) -> dict:
     kinds = evidence_kinds(domains.shape)
     looks = {name: nats_by_looks(model, data, kind, 1 if smoke else run.settings["looks"])
              for name, kind in kinds.items()}  # fmt: skip
-    found = {"by_looks": looks, "pictures": completions(model, data, kinds, 2 if smoke else run.settings["steps"])}
+    if workload == "modes":  # SFARM's network may also be told the mode; MODES are numbered from one in this order
+        looks_told = {name: nats_by_looks(model, data, kind, 1 if smoke else run.settings["looks"], mode=k + 1)
+                      for k, (name, kind) in enumerate(kinds.items())}  # fmt: skip
+    else:
+        looks_told = {}
+    found = {
+        "by_looks": looks,
+        "by_looks_told": looks_told,
+        "pictures": completions(model, data, kinds, 2 if smoke else run.settings["steps"]),
+    }
     if which == "convolutions":
         raster = {name: nats(model, data, kind, per_query=True, smoke=smoke) for name, kind in kinds.items()}
         found["raster"] = raster
@@ -74,7 +83,8 @@ def completions(model, data, kinds: dict, steps: int) -> dict:
         sizes = tuple(np.diff(np.linspace(0, n, min(steps, n) + 1).round()).astype(int).tolist())
         protocol = Canonical() if steps >= n else Grouped(RandomOrder(), sizes)
         path = protocol.path(Question(question.is_query, question.is_evidence), generator)
-        drawn.append(draw_cells(model, x, path, generator)[0, :, 0].view(28, 28).numpy())
+        again = not isinstance(protocol, Canonical)
+        drawn.append(draw_cells(model, x, path, generator, looks_again=again)[0, :, 0].view(28, 28).numpy())
         masks.append(question.is_evidence.view(28, 28).numpy())
     truth = x[0, :, 0].view(28, 28).numpy()
     evidence = np.where(np.stack(masks), 2 * truth, 1)  # grey where hidden
@@ -88,9 +98,10 @@ def table(results: dict) -> str:
     for name, part in methods.items():
         cells = [f"{part['by_looks'][k]['mean']:.4f} ± {part['by_looks'][k]['standard_error']:.4f}" for k in kinds]
         lines.append(f"{name:<26}" + "".join(f"{cell:>18}" for cell in cells))
-        if "raster" in part:
-            cells = [f"{part['raster'][k]['mean']:.4f} ± {part['raster'][k]['standard_error']:.4f}" for k in kinds]
-            lines.append(f"{'  in raster order':<26}" + "".join(f"{cell:>18}" for cell in cells))
+        for also, title in (("by_looks_told", "  told the mode"), ("raster", "  in raster order")):
+            if part.get(also):
+                cells = [f"{part[also][k]['mean']:.4f} ± {part[also][k]['standard_error']:.4f}" for k in kinds]
+                lines.append(f"{title:<26}" + "".join(f"{cell:>18}" for cell in cells))
     return "\n".join(lines)
 
 

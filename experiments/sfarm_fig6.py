@@ -54,7 +54,7 @@ def growing(model, domains, smoke: bool) -> dict:
         low, high = round(before * len(domains)), round(share * len(domains))
         part = torch.where(step < low, EVIDENCE, torch.where(step < high, step - low, NEVER))
         part = torch.where((part >= 0) & (part != NEVER) & smoke, 0, part)  # a smoke run draws each piece at once
-        x = draw_cells(model, x, Path(part), generator)
+        x = draw_cells(model, x, Path(part), generator, looks_again=True)
         known = step < high
         grey = (domains.domain.n_symbols - 1) / 2
         so_far.append(torch.where(known.unsqueeze(-1), x[..., :channels], grey)[0].numpy())

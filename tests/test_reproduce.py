@@ -5,11 +5,17 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from anygiven.cli.main import app
 from anygiven.cli.reproduce import find_experiments, load_experiment, reproduce, seconds_kept, write_json
 from anygiven.errors import AnyGivenError
+from anygiven.estimators.defaults import Architecture
+from anygiven.estimators.fitting import build_model
+from anygiven.lattice import Joint
+from anygiven.training import Data
+from anygiven.variables.domains import Alike, Levels
 
 runner = CliRunner()
 
@@ -116,3 +122,19 @@ def test_the_time_of_finished_parts_counts(tmp_path):
     write_json(tmp_path / "first.json", {"bits": 2.0, "seconds": 100.5})
     (tmp_path / "curve.json").write_text("[[0, 1.0]]")
     assert seconds_kept(tmp_path) == 100.5
+
+
+def test_sampled_edges_add_up_to_the_whole_path():
+    """With as many edges as the path has, each is taken once; with fewer, the figure is near."""
+    load_experiment("sfarm-table2")  # puts what experiments share on the path
+    from _images import nats, nats_by_edges
+
+    domains = Alike(Levels((3, 1)), (4, 4))
+    model = build_model(domains, Architecture("transformer", 16, 1, 0.0, 0), 0).eval()
+    cells = torch.zeros(200, 16, 4)
+    cells[..., 0] = torch.randint(2, (200, 16), generator=torch.Generator().manual_seed(0)).float()
+    data = Data(cells, torch.ones(200, 16, dtype=torch.bool))
+    whole = nats(model, data, Joint())["mean"]
+    assert nats_by_edges(model, data, Joint(), 16)["mean"] == pytest.approx(whole, abs=1e-4)
+    some = nats_by_edges(model, data, Joint(), 4)
+    assert abs(some["mean"] - whole) < 4 * some["standard_error"]

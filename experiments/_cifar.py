@@ -1,0 +1,60 @@
+"""What SFARM's and MAC's tables on CIFAR-10 share: four methods at equal time, joint and marginal bits."""
+
+from __future__ import annotations
+
+from _images import bits_of, domains_of, fit, held, nats, nats_by_edges, nats_by_looks
+from anygiven.estimators.workload import image_objective_of
+from anygiven.lattice import CardMask, Joint
+
+SET = "cifar10"
+METHODS = {  # network, what it is trained on
+    "ARDM": ("unet", "random"),
+    "MAC": ("unet", "marginals"),
+    "SFARM": ("unet", "modes"),
+    "whole path": ("convolutions", "any"),
+}
+KINDS = {"joint": Joint(), "marginal": CardMask()}
+SHOWN = {"joint": "joint", "marginal": "marginal", "random_orders": "joint, random orders"}
+
+
+def measure(run, methods: dict, element: str) -> dict:
+    found = {name: run.part(name, lambda m=method: one(run, *m, element)) for name, method in methods.items()}
+    return {"data": f"{SET}, its first 12,000 and 2,000 images", "methods": found}
+
+
+def one(run, which: str, workload: str, element: str) -> dict:
+    smoke, domains, method = run.steps is not None, domains_of(SET, element), run.settings[which]
+    objective = image_objective_of(workload, method["network"], domains.shape)
+    model, outcome = fit(run, SET, method, objective, domains, components=run.settings["components"])
+    data = held(SET, 2 if smoke else run.settings["images"], domains)
+    n_dimensions, edges = domains.domain.n_channels * len(domains), 1 if smoke else run.settings["edges"]
+    found = {}
+    for kind, asked in KINDS.items():
+        in_one_pass = which == "convolutions"
+        total = nats(model, data, asked, smoke=smoke) if in_one_pass else nats_by_edges(model, data, asked, edges)
+        found[kind] = bits_of(total, n_dimensions)
+    looks = nats_by_looks(model, data, Joint(), 1 if smoke else run.settings["looks"])
+    found["random_orders"] = bits_of(looks, domains.domain.n_channels)
+    return {**found, "images": len(data), "steps": outcome.steps, "parameters": model.n_parameters,
+            "train_seconds": outcome.seconds}  # fmt: skip
+
+
+def table(results: dict) -> str:
+    lines = [f"{'bits per dimension':<20}" + "".join(f"{title:>24}" for title in SHOWN.values())]
+    for name, part in results["methods"].items():
+        cells = [f"{part[kind]['mean']:.3f} ± {part[kind]['standard_error']:.3f}" for kind in SHOWN]
+        lines.append(f"{name:<20}" + "".join(f"{cell:>24}" for cell in cells))
+    return "\n".join(lines)
+
+
+def draw(results: dict):
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(SHOWN), figsize=(10, 2.6), layout="constrained", sharey=True)
+    names = list(results["methods"])
+    for axis, (kind, title) in zip(axes, SHOWN.items(), strict=True):
+        scores = [results["methods"][name][kind] for name in names]
+        axis.barh(names, [s["mean"] for s in scores], xerr=[s["standard_error"] for s in scores])
+        axis.set_title(f"{title}, bits per dimension", fontsize=9)
+    axes[0].invert_yaxis()
+    return figure

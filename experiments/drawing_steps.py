@@ -1,9 +1,9 @@
 """Drawing in fewer steps: bits of the draws under a held-out judge, against the number of network calls.
 
 Half of the characters of test chunks are hidden and drawn again by the path Transformer of novels-hour: one at a
-time; in equal groups; in groups planned by ARDM's dynamic programme over the measured losses; in groups that are
-nearly independent. The judge is another model, left to right, trained on the validation books, that scores the whole
-chunk; real text is the line to reach.
+time; in equal groups; in groups planned by ARDM's dynamic programme over the measured losses, of random characters or
+of characters a stride apart, as TextDensity does; in groups that are nearly independent. The judge is another model,
+left to right, trained on the validation books, that scores the whole chunk; real text is the line to reach.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from anygiven.training import Data
 STEPS = (1, 2, 4, 8, 16)
 BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0)  # nats
 SCALES = {
-    "laptop": {**HOUR, "length": 64, "judge_minutes": 12.0, "texts": 400},
+    "laptop": {**HOUR, "length": 64, "judge_minutes": 8.0, "texts": 400},
     "paper": {**PAPER, "length": 250, "judge_minutes": PAPER["minutes"], "texts": 2000},
 }
 
@@ -52,17 +52,18 @@ def drawn_texts(run) -> dict:
     losses = losses_by_evidence(model, held_chunks(length, 2 if smoke else 100, "valid"))
     asked = np.interp(np.arange(length // 2, length), *losses).tolist()
     question = Question(~known, known)
-    ways: dict[str, list] = {"one at a time": [], "equal groups": [], "planned groups": [], "nearly independent": []}
+    ways: dict[str, list] = {}
 
     def note(way: str, path: Path, choose=None) -> None:
         calls, drawn = counted(model, data, path, run.seed, choose)
-        ways[way].append([calls, bits(judge, drawn, Joint(), smoke)["bits"]])
+        ways.setdefault(way, []).append([calls, bits(judge, drawn, Joint(), smoke)["bits"]])
 
     note("one at a time", Canonical().path(question))
     for steps in STEPS:
-        generator = torch.Generator().manual_seed(4)
-        note("equal groups", Budget(Strided(steps), steps).path(question))
-        note("planned groups", Grouped(RandomOrder(), planned_sizes(asked, steps)).path(question, generator))
+        generator, sizes = torch.Generator().manual_seed(4), planned_sizes(asked, steps)
+        note("equal groups, at random", Budget(RandomOrder(), steps).path(question, generator))
+        note("planned groups, at random", Grouped(RandomOrder(), sizes).path(question, generator))
+        note("planned groups, strided", Grouped(Strided(steps), sizes).path(question))
     for bound in BOUNDS:
         note("nearly independent", Path.look(known, ~known), nearly_independent(bound))
     return {"real_text": bits(judge, data, Joint(), smoke), "losses": losses, "ways": ways, **facts}
@@ -81,9 +82,9 @@ def counted(model, data: Data, path: Path, seed: int, choose) -> tuple[float, Da
 
 
 def table(results: dict) -> str:
-    lines = [f"{'real text':<22}{'':>8}{results['real_text']['bits']:>10.3f} bits per character under the judge"]
+    lines = [f"{'real text':<28}{'':>8}{results['real_text']['bits']:>10.3f} bits per character under the judge"]
     for way, points in results["ways"].items():
-        lines += [f"{way:<22}{calls:>8.1f}{judged:>10.3f}" for calls, judged in points]
+        lines += [f"{way:<28}{calls:>8.1f}{judged:>10.3f}" for calls, judged in points]
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -11,9 +11,10 @@ from anygiven.errors import QuestionError
 from anygiven.estimators.options import COUNT, POSITIVE
 from anygiven.inference import nearly_independent
 from anygiven.inference.drawing import Choice
-from anygiven.lattice import Canonical, Grouped, Path, Question, RandomOrder, planned_sizes
+from anygiven.lattice import Canonical, Grouped, Path, Protocol, Question, planned_sizes
 
 LOSS = 0.02  # of the nats of one by one: what planned groups may cost more
+Order = Callable[[int], Protocol]  # how many groups → in which order they are revealed
 Losses = Sequence[Sequence[float]]  # sizes of the evidence, and what a variable costs then
 
 
@@ -27,22 +28,23 @@ def check_drawing(n: int, steps: int | str | None, temperature: float) -> None:
 
 
 def drawing_path(
-    question: Question, steps: int | str | None, losses: Losses, mutual_nats: float | None, generator: torch.Generator
-) -> tuple[Path, Choice | None]:
+    question: Question, steps: int | str | None, losses: Losses, mutual_nats: float | None, order: Order,
+    generator: torch.Generator,
+) -> tuple[Path, Choice | None]:  # fmt: skip
     """The path to walk, and for "auto" what each step reveals; a number of steps is planned by ARDM's programme.
 
-    "auto" reveals together what knows at most `mutual_nats` of each other; without that bound it plans as few groups
-    as lose little.
+    The groups follow the order that goes with their number. "auto" reveals together what knows at most `mutual_nats`
+    of each other; without that bound it plans as few groups as lose little.
     """
     if steps == "auto" and mutual_nats is not None:
         return Path.look(question.is_evidence, question.is_query), nearly_independent(mutual_nats)
     n_known, n_asked = int(question.is_evidence.sum(1).min()), int(question.is_query.sum(1).max())
-    if steps is None or n_asked == 0:
+    if steps is None or n_asked == 0 or (steps != "auto" and int(steps) >= n_asked):
         return Canonical().path(question), None
     sizes, nats = losses
     costs = np.interp(np.arange(n_known, n_known + n_asked), sizes, nats)
     groups = few_groups(costs.tolist()) if steps == "auto" else planned_sizes(costs.tolist(), int(steps))
-    return Grouped(RandomOrder(), groups).path(question, generator), None
+    return Grouped(order(len(groups)), groups).path(question, generator), None
 
 
 def few_groups(costs: list[float]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from anygiven.estimators.options import COUNT
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import image_objective_of
 from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, scan_orders
-from anygiven.lattice import Question
+from anygiven.lattice import Question, RandomOrder
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import Alike, Levels, domain_from_json
@@ -273,7 +273,7 @@ class ImageDensity(Density):
         generator = self._generator(random_state)
         question = Question(~is_known, is_known)
         bound = MUTUAL_NATS if self.n_levels_ == 2 else None
-        path, choose = drawing_path(question, steps, self.report_["losses"], bound, generator)
+        path, choose = drawing_path(question, steps, self.report_["losses"], bound, lambda _: RandomOrder(), generator)
         with share_bar("drawing", self.verbose) as report:
             return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=steps is not None)
 

@@ -20,7 +20,7 @@ from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
 from anygiven.inference import draw, log_prob, losses_by_evidence
-from anygiven.lattice import Canonical, Protocol, Question
+from anygiven.lattice import Canonical, Protocol, Question, Strided
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import SYMBOL, Alike, domain_from_json
@@ -354,7 +354,7 @@ class TextDensity(Density):
         is_evidence[:, :size] = torch.from_numpy(is_known)
         is_query = ~is_evidence & (torch.arange(self.length) < size)
         question = Question(is_query, is_evidence)
-        path, choose = drawing_path(question, steps, self.report_["losses"], MUTUAL_NATS, generator)
+        path, choose = drawing_path(question, steps, self.report_["losses"], MUTUAL_NATS, Strided, generator)
         with share_bar("drawing", self.verbose if n * self.length > 5000 else False) as report:
             drawn = draw(self.model_, x, path, generator, temperature, report, choose)
         return drawn[:, :size, SYMBOL].numpy()

@@ -1,7 +1,8 @@
 """MAC's Appendix C.1 on novels: test chunks, the same with characters hidden, and the blanks filled.
 
 The path Transformer of novels-hour, trained for scoring and filling alike; 10 to 90 % of the characters hidden at
-random. Beside the texts: the share of hidden characters that a draw gets right, and the bits that each one costs.
+random. A draw is shown as it is, and refined by the joint. Beside the texts: the share of hidden characters that a draw
+gets right, and the bits that each one costs.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import torch
 
 from _novels import HOUR, PAPER, bits, corpus, held_chunks, hour_model
 from anygiven.inference import draw as draw_cells
+from anygiven.inference import refine
 from anygiven.lattice import BernoulliEvidence, Canonical
 from anygiven.variables.domains import SYMBOL
 
 HIDDEN = (0.1, 0.3, 0.5, 0.7, 0.9)
 SCALES = {
-    "laptop": {**HOUR, "length": 250, "texts": 4, "scored": 200},
-    "paper": {**PAPER, "length": 250, "texts": 18, "scored": 2000},
+    "laptop": {**HOUR, "length": 250, "texts": 6, "scored": 200, "rounds": 10},
+    "paper": {**PAPER, "length": 250, "texts": 18, "scored": 2000, "rounds": 30},
 }
 
 
@@ -30,24 +32,26 @@ def filled_texts(run) -> dict:
     model, facts = hour_model(run, length)
     texts = held_chunks(length, 1 if smoke else run.settings["texts"], "test")
     scored = held_chunks(length, 1 if smoke else run.settings["scored"], "test")
-    shares = {}
+    shares, rounds = {}, 0 if smoke else run.settings["rounds"]
     for share in HIDDEN:
         cost = bits(model, scored, BernoulliEvidence(1 - share), smoke, per_query=True)
-        shares[f"{share:.0%}"] = {"bits_per_hidden_character": cost, **fill(model, texts, share, run.seed)}
+        shares[f"{share:.0%}"] = {"bits_per_hidden_character": cost, **fill(model, texts, share, run.seed, rounds)}
     return {"shares": shares, **facts}
 
 
-def fill(model, texts, share: float, seed: int) -> dict:
+def fill(model, texts, share: float, seed: int, rounds: int) -> dict:
     generator = torch.Generator().manual_seed(seed + 1)
     question = BernoulliEvidence(1 - share).draw(texts.is_present, generator)
     drawn = draw_cells(model, texts.x, Canonical().path(question), generator)
-    right = (drawn == texts.x)[..., SYMBOL][question.is_query].float().mean()
-    rows = zip(texts.x[..., SYMBOL], drawn[..., SYMBOL], question.is_query, strict=True)
+    refined = refine(model, drawn, question, rounds, generator)
+    right = {name: float((x == texts.x)[..., SYMBOL][question.is_query].float().mean())
+             for name, x in (("filled", drawn), ("refined", refined))}  # fmt: skip
+    rows = zip(*(x[..., SYMBOL] for x in (texts.x, drawn, refined)), question.is_query, strict=True)
     shown = [
-        {"original": text(truth), "hidden": text(truth, hidden), "filled": text(guess)}
-        for truth, guess, hidden in rows
+        {"original": text(truth), "hidden": text(truth, hidden), "filled": text(guess), "refined": text(better)}
+        for truth, guess, better, hidden in rows
     ]  # fmt: skip
-    return {"share_right": float(right), "texts": shown}
+    return {"share_right": right, "texts": shown}
 
 
 def text(symbols: torch.Tensor, is_hidden: torch.Tensor | None = None) -> str:
@@ -61,8 +65,10 @@ def table(results: dict) -> str:
     lines = []
     for share, part in results["shares"].items():
         cost = part["bits_per_hidden_character"]
-        lines.append(f"{share} hidden: {cost['bits']:.3f} ± {cost['standard_error']:.3f} bits per hidden character, "
-                     f"{part['share_right']:.1%} of a draw right")  # fmt: skip
+        lines.append(
+            f"{share} hidden: {cost['bits']:.3f} ± {cost['standard_error']:.3f} bits per hidden character, "
+            f"{part['share_right']['filled']:.1%} of a draw right, {part['share_right']['refined']:.1%} refined"
+        )
         for kind, words in part["texts"][0].items():
             lines.append(f"  {kind:<9}{words[:100]}")
     return "\n".join(lines)
@@ -71,7 +77,7 @@ def table(results: dict) -> str:
 def draw(results: dict):
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(12, 6), layout="constrained")
+    figure, axis = plt.subplots(figsize=(12, 7), layout="constrained")
     axis.set_axis_off()
     lines = []
     for share, part in results["shares"].items():

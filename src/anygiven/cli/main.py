@@ -258,6 +258,7 @@ def sample(
     ] = None,
     steps: Steps = None,
     temperature: Annotated[float, typer.Option(help="Below 1: likelier rows.")] = 1.0,
+    refine: Annotated[int, typer.Option(help="How often each blank of a text is drawn again: slower, better.")] = 0,
     seed: Seed = 0,
 ) -> None:
     """Draw rows like the training table, or texts: --given "once upon" begins them, --given "the c_t" is filled.
@@ -276,7 +277,7 @@ def sample(
         return sample_images(density, rows, given, out, n_steps, temperature, seed)
     from anygiven.cli.text import sample_text
 
-    sample_text(density, rows, given, out, n_steps, temperature, seed)
+    sample_text(density, rows, given, out, n_steps, temperature, refine, seed)
 
 
 @app.command(epilog="Example: anygiven inpaint digits.model digits.npz --index 3 --mask left --out filled.png")

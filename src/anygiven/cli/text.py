@@ -56,12 +56,15 @@ def ask_text(density: TextDensity, text: str, as_json: bool) -> None:
 
 
 def sample_text(density: TextDensity, n: int, given: str, out: Path | None, steps: int | str | None, temperature: float,
-                seed: int) -> None:  # fmt: skip
+                refine: int, seed: int) -> None:  # fmt: skip
     """Texts that begin with `given`, or fill its blanks."""
     if n < 1:
         raise QuestionError("Ask for at least one text.")
     options = {"steps": steps, "temperature": temperature, "random_state": seed}
-    drawn = density.fill(given, n, **options) if "_" in given else density.sample(n, start=given, **options)
+    if "_" in given:
+        drawn = density.fill(given, n, refine=refine, **options)
+    else:
+        drawn = density.sample(n, start=given, **options)
     if out is None:
         print("\n".join(drawn))
     else:

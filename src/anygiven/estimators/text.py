@@ -17,9 +17,10 @@ from anygiven.estimators.defaults import Architecture, text_architecture_for
 from anygiven.estimators.density import Density
 from anygiven.estimators.drawing import check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
+from anygiven.estimators.options import Number
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
-from anygiven.inference import draw, log_prob, losses_by_evidence
+from anygiven.inference import draw, log_prob, losses_by_evidence, refine
 from anygiven.lattice import Canonical, Protocol, Question, Strided
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
@@ -317,28 +318,34 @@ class TextDensity(Density):
         symbols = np.concatenate([given, np.zeros(self.length - len(given), dtype=np.int64)])
         return self._fill(symbols, np.arange(self.length) < len(given), n, steps, temperature, random_state)
 
-    def fill(self, text: str, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
+    def fill(self, text: str, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0, refine: int = 0,
              blank: str = BLANK, random_state=None) -> list[str]:  # fmt: skip
         """n texts with every blank drawn given all that is there, and nothing else changed.
 
         By default one character a network call, from left to right. With a number of `steps`, in groups planned by
-        what each step is known to lose; with "auto", what is nearly independent is revealed together. A text longer
-        than `length` is filled window by window, each half a window beyond the last.
+        what each step is known to lose; with "auto", what is nearly independent is revealed together. `refine` says how
+        often each blank is then drawn again, and kept or not by what the whole text is worth from left to right:
+        slower, and much better where many characters are blank. A text longer than `length` is filled window by
+        window, each half a window beyond the last.
         """
         self._check_fitted()
         if not isinstance(text, str) or not text:
             raise QuestionError("There is nothing to fill: give a string with blanks.")
-        return self._fill(*self._read(text, blank), n, steps, temperature, random_state)
+        if not Number(0, is_whole=True).allows(refine):
+            raise QuestionError(f"refine is {refine!r}; it must be {Number(0, is_whole=True)}.")
+        return self._fill(*self._read(text, blank), n, steps, temperature, random_state, refine)
 
     def _fill(self, symbols: np.ndarray, is_given: np.ndarray, n: int, steps, temperature: float,
-              random_state) -> list[str]:  # fmt: skip
+              random_state, rounds: int = 0) -> list[str]:  # fmt: skip
         check_drawing(n, steps, temperature)
         generator = self._generator(random_state)
         drawn, is_known = symbols[None].repeat(n, axis=0), is_given.copy()  # (n, L), (L,)
         for begin in self._windows(len(symbols)):
             window = slice(begin, begin + self.length)
             if not is_known[window].all():
-                drawn[:, window] = self._fill_window(drawn[:, window], is_known[window], steps, temperature, generator)
+                drawn[:, window] = self._fill_window(
+                    drawn[:, window], is_known[window], steps, temperature, generator, rounds
+                )
                 is_known[window] = True
         return [self.alphabet_.text(row) for row in drawn]
 
@@ -346,7 +353,9 @@ class TextDensity(Density):
         half = max(1, self.length // 2)
         return list(range(0, max(1, n - self.length + half), half))
 
-    def _fill_window(self, symbols: np.ndarray, is_known: np.ndarray, steps, temperature: float, generator):
+    def _fill_window(
+        self, symbols: np.ndarray, is_known: np.ndarray, steps, temperature: float, generator, rounds: int
+    ):
         """(n, L) symbols with what is not known drawn; L is at most `length`."""
         n, size = symbols.shape
         x = torch.from_numpy(cells_of(np.pad(symbols, ((0, 0), (0, self.length - size)))))
@@ -357,6 +366,8 @@ class TextDensity(Density):
         path, choose = drawing_path(question, steps, self.report_["losses"], MUTUAL_NATS, Strided, generator)
         with share_bar("drawing", self.verbose if n * self.length > 5000 else False) as report:
             drawn = draw(self.model_, x, path, generator, temperature, report, choose)
+        with share_bar("refining", self.verbose if rounds else False) as report:
+            drawn = refine(self.model_, drawn, question, rounds, generator, temperature, report)
         return drawn[:, :size, SYMBOL].numpy()
 
     # ------------------------------------------------------------------ saving

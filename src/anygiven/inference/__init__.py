@@ -9,9 +9,10 @@ from anygiven.inference.likelihood import (
     order_ensemble,
     scan_orders,
 )
+from anygiven.inference.refining import refine
 from anygiven.inference.summaries import fill, summarise
 
 __all__ = [
     "draw", "elbo", "expected", "fill", "log_prob", "log_prob_by_ratio", "losses_by_evidence", "nearly_independent",
-    "order_ensemble", "scan_orders", "summarise",
+    "order_ensemble", "refine", "scan_orders", "summarise",
 ]  # fmt: skip

@@ -49,10 +49,6 @@ ALL_KINDS = Blend(  # whole paths of all kinds of questions, one path a row
 )  # fmt: skip
 
 
-def without_neighbours(model) -> None:
-    model.network.neighbours = None
-
-
 @lru_cache(maxsize=3)
 def corpus(part: str) -> Corpus:
     return read_corpus(novels(part), "text8")

@@ -1,11 +1,10 @@
 """MAC's Table 1 on novels: joint and marginal bits per character of ARDM, MAC, whole paths, and left to right only.
 
 All have Transformer blocks of the same size and are trained for the same time. ARDM and MAC (Eq. 7 with cardinality
-reweighting) are masked Transformers that look once; they too have n-gram look-ups and Muon, and "MAC without look-ups"
-has not. "Whole path" is the path Transformer trained for scoring and filling alike, as TextDensity does; "whole path,
-scoring" is trained on MAC's own questions alone, joint and marginal; "left to right" on nothing but the joint. Bits are
-per character of the chunk, without context, along full canonical paths; a marginal asks |query| uniform in 1 … N
-characters.
+reweighting) are masked Transformers that look once, with our n-gram look-ups and Muon too. "Whole path" is the path
+Transformer trained for scoring and filling alike, as TextDensity does; "whole path, scoring" is trained on MAC's own
+questions alone, joint and marginal; "left to right" on nothing but the joint. Bits are per character of the chunk,
+without context, along full canonical paths; a marginal asks |query| uniform in 1 … N characters.
 """
 
 from __future__ import annotations
@@ -19,19 +18,17 @@ from _novels import (
     held_chunks,
     joint_and_marginal,
     text_curve,
-    without_neighbours,
 )
 from anygiven.estimators.workload import text_objective_of
 from anygiven.lattice import Blend, CardMask, Glimpse, Growing, Joint, Looks, Shared, WholePath
 
 SCORING = Growing(Shared(Blend((WholePath(Joint()), WholePath(CardMask())), (0.5, 0.5))))
-METHODS = {  # network, objective, what is taken out of it
-    "ARDM": ("transformer", Looks(Joint()), None),
-    "MAC": ("transformer", Glimpse(CardMask(), cardinality=True), None),
-    "whole path": ("path", text_objective_of("any"), None),
-    "left to right": ("path", text_objective_of("joint"), None),
-    "whole path, scoring": ("path", SCORING, None),
-    "MAC without look-ups": ("transformer", Glimpse(CardMask(), cardinality=True), without_neighbours),
+METHODS = {  # network, objective
+    "ARDM": ("transformer", Looks(Joint())),
+    "MAC": ("transformer", Glimpse(CardMask(), cardinality=True)),
+    "whole path": ("path", text_objective_of("any")),
+    "left to right": ("path", text_objective_of("joint")),
+    "whole path, scoring": ("path", SCORING),
 }
 MAIN = list(METHODS)[:4]
 SCALES = {
@@ -56,12 +53,12 @@ def measure(run) -> dict:
     return {"data": f"novels, {len(corpus('train')):,} training characters", "lengths": lengths}
 
 
-def one(run, network: str, objective, adjust, length: int) -> dict:
+def one(run, network: str, objective, length: int) -> dict:
     smoke = run.steps is not None
     held = held_chunks(length, 2 if smoke else run.settings["test_chunks"][str(length)])
     watched = held_chunks(length, 2 if smoke else len(held) // 5, "valid")
     watch = text_curve(run, watched)
-    model, outcome = fit(run, network, objective, length, watch, adjust=adjust, **batch_of(run, length))
+    model, outcome = fit(run, network, objective, length, watch, **batch_of(run, length))
     return {**joint_and_marginal(model, held, smoke), "parameters": model.n_parameters, "steps": outcome.steps,
             "train_seconds": outcome.seconds, "curve": watch.points}  # fmt: skip
 

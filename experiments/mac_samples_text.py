@@ -77,7 +77,7 @@ def table(results: dict) -> str:
 def draw(results: dict):
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(12, 7), layout="constrained")
+    figure, axis = plt.subplots(figsize=(9.5, 5), layout="constrained")
     axis.set_axis_off()
     lines = []
     for share, part in results["shares"].items():

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 import anygiven as ag
 from anygiven.errors import AnyGivenWarning, QuestionError, SchemaError, TableError
+from anygiven.estimators.fitting import hold_out
 from conftest import mixed_table
 
 
@@ -289,3 +290,26 @@ def test_a_wide_table():
     frame = pd.DataFrame(rng.normal(size=(60, 200)), columns=[f"c{i}" for i in range(200)])
     density = ag.TabularDensity(max_steps=5, verbose=False, orders=1).fit(frame)
     assert np.isfinite(density.log_prob(frame)).all()
+
+
+def test_orders_chosen_on_held_out_rows_are_kept(tmp_path):
+    """They are those along which the held-out rows are likeliest, and they survive saving."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=400)
+    table = pd.DataFrame({"a": a, "b": a + 0.3 * rng.normal(size=400), "c": rng.integers(3, size=400)})
+    density = ag.TabularDensity(max_steps=60, tried_orders=4, orders=2, verbose=False).fit(table)
+    chosen = [tuple(order) for order in density.report_["orders"]]
+    assert len(chosen) == 2
+    assert all(sorted(order) == [0, 1, 2] for order in chosen)
+    held = hold_out(400, 0)[1].numpy()
+    scores = {order: float(density.log_prob(table.iloc[held], orders=1).mean()) for order in chosen[:1]}
+    for order in chosen[1:]:
+        density.report_["orders"] = [order]
+        scores[order] = float(density.log_prob(table.iloc[held], orders=1).mean())
+    assert scores[chosen[0]] >= scores[chosen[-1]]
+    density.report_["orders"] = chosen
+    density.save(tmp_path / "m.model")
+    loaded = ag.load(tmp_path / "m.model")
+    assert np.array_equal(loaded.log_prob(table), density.log_prob(table))
+    with pytest.raises(QuestionError, match="tried_orders is -1"):
+        ag.TabularDensity(tried_orders=-1).fit(table)

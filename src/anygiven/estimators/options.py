@@ -35,11 +35,12 @@ class Number:
         return f"{kind} {lowest}" + (f" and below {self.high:g}" if self.high < math.inf else "")
 
 
-POSITIVE, COUNT = Number(0, is_open=True), Number(1, is_whole=True)
+POSITIVE, COUNT, COUNT_OR_NONE = Number(0, is_open=True), Number(1, is_whole=True), Number(0, is_whole=True)
 OPTIONS = {
     "width": COUNT, "depth": COUNT, "kernel": COUNT, "n_sizes": COUNT, "batch_size": COUNT, "max_steps": COUNT,
-    "orders": COUNT, "members": COUNT, "n_components": COUNT, "components": Number(0, is_whole=True),
-    "dropout": Number(0, high=1), "max_minutes": POSITIVE, "learning_rate": POSITIVE, "weight_decay": Number(0),
+    "orders": COUNT, "tried_orders": COUNT_OR_NONE, "members": COUNT, "n_components": COUNT,
+    "components": COUNT_OR_NONE, "dropout": Number(0, high=1), "max_minutes": POSITIVE, "learning_rate": POSITIVE,
+    "weight_decay": Number(0),
 }  # fmt: skip
 
 
@@ -71,6 +72,6 @@ def seed_of(random_state: Any, otherwise: int = 0) -> int:
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
-    if Number(0, is_whole=True).allows(random_state):
+    if COUNT_OR_NONE.allows(random_state):
         return int(random_state)
     raise QuestionError(f"random_state is {random_state!r}; it must be a whole number of at least 0, or None.")

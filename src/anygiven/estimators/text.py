@@ -17,7 +17,7 @@ from anygiven.estimators.defaults import Architecture, text_architecture_for
 from anygiven.estimators.density import Density
 from anygiven.estimators.drawing import check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
-from anygiven.estimators.options import Number
+from anygiven.estimators.options import COUNT_OR_NONE
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
 from anygiven.inference import draw, log_prob, losses_by_evidence, refine
@@ -331,8 +331,8 @@ class TextDensity(Density):
         self._check_fitted()
         if not isinstance(text, str) or not text:
             raise QuestionError("There is nothing to fill: give a string with blanks.")
-        if not Number(0, is_whole=True).allows(refine):
-            raise QuestionError(f"refine is {refine!r}; it must be {Number(0, is_whole=True)}.")
+        if not COUNT_OR_NONE.allows(refine):
+            raise QuestionError(f"refine is {refine!r}; it must be {COUNT_OR_NONE}.")
         return self._fill(*self._read(text, blank), n, steps, temperature, random_state, refine)
 
     def _fill(self, symbols: np.ndarray, is_given: np.ndarray, n: int, steps, temperature: float,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from _images import bits_of, domains_of, fit, held, nats, nats_by_edges, nats_by_looks
-from anygiven.estimators.workload import image_objective_of
+from _images import bits_of, domains_of, held, nats, nats_by_edges, nats_by_looks, trained
 from anygiven.lattice import CardMask, Joint
 
 SET = "cifar10"
@@ -23,9 +22,8 @@ def measure(run, methods: dict, element: str) -> dict:
 
 
 def one(run, which: str, workload: str, element: str) -> dict:
-    smoke, domains, method = run.steps is not None, domains_of(SET, element), run.settings[which]
-    objective = image_objective_of(workload, method["network"], domains.shape)
-    model, outcome = fit(run, SET, method, objective, domains, components=run.settings["components"])
+    smoke, domains = run.steps is not None, domains_of(SET, element)
+    model, facts = trained(run, SET, which, workload, element)
     data = held(SET, 2 if smoke else run.settings["images"], domains)
     n_dimensions, edges = domains.domain.n_channels * len(domains), 1 if smoke else run.settings["edges"]
     found = {}
@@ -35,8 +33,7 @@ def one(run, which: str, workload: str, element: str) -> dict:
         found[kind] = bits_of(total, n_dimensions)
     looks = nats_by_looks(model, data, Joint(), 1 if smoke else run.settings["looks"])
     found["random_orders"] = bits_of(looks, domains.domain.n_channels)
-    return {**found, "images": len(data), "steps": outcome.steps, "parameters": model.n_parameters,
-            "train_seconds": outcome.seconds}  # fmt: skip
+    return {**found, "images": len(data), **facts}
 
 
 def table(results: dict) -> str:

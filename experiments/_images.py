@@ -33,7 +33,7 @@ from anygiven.lattice import (
     UniformEvidence,
     Workload,
 )
-from anygiven.model import AnyOrderModel
+from anygiven.model import AnyOrderModel, PathModel
 from anygiven.training import Data, Outcome, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
 from anygiven.variables.domains import Alike
@@ -50,10 +50,12 @@ PAPER_CIFAR = {"network": "unet", "width": 128, "depth": 32, "n_sizes": 1, "lear
                "batch_size": 32}  # fmt: skip
 PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
 # What is trained once for several experiments, on one core.
-LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 112.0, "fashion-mnist": 30.0, "cifar10": 30.0}}
+LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 75.0, "fashion-mnist": 20.0, "cifar10": 12.0}}
+SHORT = 10.0  # minutes of one core, where methods are compared on binarized MNIST
 PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
 CHUNK = 50  # images scored at a time
-WATCHED = 200  # images along the way
+WATCHED = 100  # images along the way
+N_VALID = 50  # training images left out, by which the best weights are chosen
 VALIDATION = {"binarized-mnist": "valid"}  # the others have a training and a test part alone
 
 
@@ -72,24 +74,24 @@ def minutes_of(run, name: str) -> float:
     return run.minutes or (allowed[name] if isinstance(allowed, dict) else allowed)
 
 
-def fit(run, name: str, method: dict, objective: Objective, domains: Alike, watch=None,
-        components: int = 0) -> tuple[AnyOrderModel, Outcome]:  # fmt: skip
-    """Train one method for the time that the run allows, of one core, whatever else the machine does."""
+def fit(run, name: str, method: dict, objective: Objective, domains: Alike, model: AnyOrderModel, minutes: float,
+        watch, facts: str) -> Outcome:  # fmt: skip
+    """Train a fresh model for some minutes of one core, whatever else the machine does; a smoke run takes a step."""
     smoke = run.steps is not None
-    levels = read_images(image_set(name)[: 64 if smoke else None], domains.domain.n_symbols).levels
+    levels = read_images(image_set(name)[: 80 if smoke else None], domains.domain.n_symbols).levels
     settings = Settings(
-        max_steps=run.steps or 10_000_000, max_minutes=minutes_of(run, name), processor_time=True, seed=run.seed,
+        max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=run.seed,
         batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
         weight_decay=0.02, clip=1.0, ema=0.998, validation_rows=0, patience=1000,
         evaluations=run.settings.get("evaluations", 10),
     )  # fmt: skip
-    model = build_model(domains, architecture_of(method, components), run.seed)
-    pictures, valid = Pictures(levels, domains), Pictures(levels[:50], domains).rows(torch.arange(min(50, len(levels))))
-    place, facts = None if smoke else run.folder / "training", f"{name} {method} {objective} {components}"
+    learn, left = Pictures(levels[:-N_VALID], domains), Pictures(levels[-N_VALID:], domains)
+    place = None if smoke else run.folder / "training"
     with one_thread():
-        outcome = train(model, pictures, valid, objective, settings, None, place, facts, watch)
+        valid = left.rows(torch.arange(len(left)))
+        outcome = train(model, learn, valid, objective, settings, None, place, facts, watch)
     remove_checkpoint(run.folder / "training")
-    return model.eval(), outcome
+    return outcome
 
 
 def architecture_of(method: dict, components: int) -> Architecture:
@@ -97,28 +99,43 @@ def architecture_of(method: dict, components: int) -> Architecture:
                         kernel=method.get("kernel", 5), n_sizes=method.get("n_sizes", 2))  # fmt: skip
 
 
-def trained(run, name: str) -> tuple[AnyOrderModel, dict]:
-    """Path convolutions for scoring and inpainting alike; trained once, then kept beside the results."""
-    s, domains, smoke = run.settings, domains_of(name), run.steps is not None
-    method = s["convolutions"]
+def trained(run, name: str, which: str = "convolutions", workload: str = "any", element: str = "pixel",
+            minutes: float | None = None) -> tuple[AnyOrderModel, dict]:  # fmt: skip
+    """A method's model, trained once for all experiments that ask for it, then kept beside the results.
+
+    By default path convolutions for scoring and inpainting alike. The curve holds raster nats, of networks that score
+    in one pass, and nats in random orders.
+    """
+    s, domains, method = run.settings, domains_of(name, element), run.settings[which]
     components = 0 if domains.domain.n_symbols == 2 else s.get("components", 10)
-    objective = image_objective_of("any", "convolutions", domains.shape)
+    minutes = minutes or minutes_of(run, name)
+    objective = image_objective_of(workload, method["network"], domains.shape)
     model = build_model(domains, architecture_of(method, components), run.seed)
-    facts = f"{method} {components} {minutes_of(run, name)} {run.seed} {objective} {model.n_parameters}"
-    place = run.folder.parent / f".images-{name}-{zlib.crc32(facts.encode()):08x}"
+    facts = f"{name} {element} {method} {components} {minutes} {run.seed} {objective} {model.n_parameters}"
+    place = run.folder.parent / f".images-{name}-{which}-{zlib.crc32(facts.encode()):08x}"
     if (place / "facts.json").exists():
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
-    watched = held(name, 2 if smoke else WATCHED, domains, VALIDATION.get(name, "test"))
-    curve = Curve(run, lambda model: [nats(model, watched, smoke=smoke)["mean"]])
-    model, outcome = fit(run, name, method, objective, domains, curve, components)
+    curve = image_curve(run, name, domains)
+    outcome = fit(run, name, method, objective, domains, model, minutes, curve, facts)
     found = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
-             "curve": curve.points}  # fmt: skip
-    if not smoke:
+             "images_seen": outcome.steps * method["batch_size"], "curve": curve.points}  # fmt: skip
+    if run.steps is None:
         place.mkdir(parents=True, exist_ok=True)
         save_file(model.state_dict(), place / "model.safetensors")
         write_json(place / "facts.json", found)
-    return model, found
+    return model.eval(), found
+
+
+def image_curve(run, name: str, domains: Alike) -> Curve:
+    smoke = run.steps is not None
+    watched = held(name, 2 if smoke else WATCHED, domains, VALIDATION.get(name, "test"))
+
+    def measure(model: AnyOrderModel) -> list[float | None]:
+        raster = nats(model, watched, smoke=smoke)["mean"] if isinstance(model, PathModel) else None
+        return [raster, len(domains) * nats_by_looks(model, watched, Joint(), 1 if smoke else 2)["mean"]]
+
+    return Curve(run, measure)
 
 
 def evidence_kinds(shape: Sequence[int]) -> dict[str, Workload]:
@@ -159,9 +176,14 @@ def nats_by_edges(model: AnyOrderModel, data: Data, workload: Workload, n: int, 
     return mean_of(total)
 
 
-@torch.no_grad()
 def nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int, mode: int = 0) -> dict:
-    """−log p(query | evidence) per asked pixel, on average over random orders, from n looks an image."""
+    """−log p(query | evidence) per asked pixel: mean and standard error over the images."""
+    return mean_of(image_nats_by_looks(model, data, workload, n, mode))
+
+
+@torch.no_grad()
+def image_nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int, mode: int = 0) -> torch.Tensor:
+    """(images,) on average over random orders, from n looks an image, the same for every model."""
     objective, generator = Looks(workload), torch.Generator().manual_seed(17)
     total = torch.zeros(len(data), dtype=torch.float64)
     for _ in range(n):
@@ -169,7 +191,7 @@ def nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int, 
             path, weights = objective.draw(data.is_present[rows], generator)
             asked = weights.sum(1).clamp(min=1)  # |query|
             total[rows] -= ((weights * model.log_prob(data.x[rows], told(path, mode))).sum(1) / asked).double() / n
-    return mean_of(total)
+    return total
 
 
 def told(path: Path, mode: int) -> Path:

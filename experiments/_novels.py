@@ -93,6 +93,11 @@ def fit(
     return model.eval(), outcome
 
 
+def without_neighbours(model) -> None:
+    """Take the n-gram look-ups out of a fresh model."""
+    model.network.neighbours = None
+
+
 def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
     """The model of at most an hour, for scoring and filling alike; trained once, then kept beside the results."""
     s = run.settings
@@ -119,9 +124,16 @@ def batch_of(run, length: int) -> dict:
     return {} if run.steps is not None else {"batch_size": run.settings["batch_sizes"][str(length)]}
 
 
-@torch.no_grad()
 def bits(model: AnyOrderModel, data: Data, workload: Workload, smoke: bool = False, per_query: bool = False) -> dict:
-    """Mean and standard error of −log₂ p(query | evidence), along the whole canonical path.
+    """Mean and standard error over the chunks."""
+    return mean_of(chunk_bits(model, data, workload, smoke, per_query))
+
+
+@torch.no_grad()
+def chunk_bits(
+    model: AnyOrderModel, data: Data, workload: Workload, smoke: bool = False, per_query: bool = False
+) -> torch.Tensor:
+    """−log₂ p(query | evidence) of each chunk, along the whole canonical path, the same questions at every call.
 
     Divided by the chunk's length as MAC does, or by the number of characters asked.
     """
@@ -132,9 +144,12 @@ def bits(model: AnyOrderModel, data: Data, workload: Workload, smoke: bool = Fal
         path = protocol.path(Question(question.is_query[rows], question.is_evidence[rows]))
         nats = -model.log_prob(data.x[rows], path).sum(1).double()
         totals.append(nats / (path.is_query.sum(1).clamp(min=1) if per_query else data.x.shape[1]))
-    per_row = torch.cat(totals) / math.log(2)
-    spread = float(per_row.std(unbiased=False))
-    return {"bits": float(per_row.mean()), "standard_error": spread / len(per_row) ** 0.5}
+    return torch.cat(totals) / math.log(2)
+
+
+def mean_of(per_chunk: torch.Tensor) -> dict:
+    spread = float(per_chunk.std(unbiased=False))
+    return {"bits": float(per_chunk.mean()), "standard_error": spread / len(per_chunk) ** 0.5}
 
 
 def joint_and_marginal(model: AnyOrderModel, data: Data, smoke: bool) -> dict:

@@ -21,12 +21,9 @@ from _novels import (
     fit,
     held_chunks,
     joint_and_marginal,
+    without_neighbours,
 )
 from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path, Shared
-
-
-def without_neighbours(model) -> None:
-    model.network.neighbours = None
 
 
 def without_places(model) -> None:

@@ -7,32 +7,27 @@ pixel for the seven kinds of evidence.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from _images import (
     LAPTOP,
     PAPER,
     PAPER_MNIST,
+    SHORT,
     UNET,
-    WATCHED,
     domains_of,
     evidence_kinds,
-    fit,
     held,
     nats,
     nats_by_edges,
     nats_by_looks,
     trained,
 )
-from _runs import Curve
-from anygiven.estimators.workload import image_objective_of
 from anygiven.lattice import Joint
 
 SET = "binarized-mnist"
 METHODS = {"whole paths (convolutions)": ("convolutions", "any"), "glimpses (U-Net)": ("unet", "modes")}
 PUBLISHED = {"SFARM": 78.12, "Locally Masked PixelCNN": 77.58, "EoNADE, best ensemble": 84.55, "PixelCNN": 81.30}
 SCALES = {
-    "laptop": {**LAPTOP, "unet": UNET, "short_minutes": 12.0, "images": 10_000, "edges": 49, "evaluations": 12},
+    "laptop": {**LAPTOP, "unet": UNET, "short_minutes": SHORT, "images": 10_000, "edges": 49, "evaluations": 12},
     "paper": {**PAPER, "unet": PAPER_MNIST, "short_minutes": 60 * 24 * 14, "images": 10_000, "edges": 784,
               "evaluations": 40},
 }  # fmt: skip
@@ -45,37 +40,26 @@ def measure(run) -> dict:
 
 
 def long_run(run) -> dict:
-    smoke, domains, method = run.steps is not None, domains_of(SET), run.settings["convolutions"]
+    smoke, domains = run.steps is not None, domains_of(SET)
     model, facts = trained(run, SET)
     test = held(SET, 2 if smoke else run.settings["images"], domains)
     some = test.rows(slice(0, 1000))
     kinds = {name: nats(model, some, kind, per_query=True, smoke=smoke)
              for name, kind in evidence_kinds(domains.shape).items()}  # fmt: skip
-    return {"test": nats(model, test, Joint(), smoke=smoke), "kinds": kinds, "order": "raster",
-            "images_seen": facts["steps"] * method["batch_size"], **facts}  # fmt: skip
+    return {"test": nats(model, test, Joint(), smoke=smoke), "kinds": kinds, "order": "raster", **facts}
 
 
 def short_run(run, which: str, workload: str) -> dict:
-    """Nats of whole images, in random orders along the way and at the end, and in raster order at the end."""
-    smoke, domains, method = run.steps is not None, domains_of(SET), run.settings[which]
-    watched = held(SET, 2 if smoke else WATCHED, domains, "valid")
-
-    def in_random_orders(model) -> dict:
-        looks = nats_by_looks(model, watched, Joint(), 1 if smoke else 4)
-        return {key: len(domains) * value for key, value in looks.items()}
-
-    curve = Curve(run, lambda model: [in_random_orders(model)["mean"]])
-    objective = image_objective_of(workload, method["network"], domains.shape)
+    """Nats of whole images in raster order and in random orders."""
+    smoke, domains = run.steps is not None, domains_of(SET)
     allowed = run.settings["short_minutes"]
-    model, outcome = fit(
-        replace(run, minutes=min(run.minutes or allowed, allowed)), SET, method, objective, domains, curve
-    )
+    model, facts = trained(run, SET, which, workload, minutes=min(run.minutes or allowed, allowed))
     few = held(SET, 2 if smoke else 100, domains)
     raster = nats(model, few, smoke=smoke) if which == "convolutions" else nats_by_edges(
         model, few, Joint(), 1 if smoke else run.settings["edges"])  # fmt: skip
-    return {"random_orders": in_random_orders(model), "raster": raster, "raster_images": len(few),
-            "curve": curve.points, "steps": outcome.steps, "parameters": model.n_parameters,
-            "train_seconds": outcome.seconds}  # fmt: skip
+    looks = nats_by_looks(model, few, Joint(), 1 if smoke else 8)
+    random_orders = {key: len(domains) * value for key, value in looks.items()}
+    return {"random_orders": random_orders, "raster": raster, "images": len(few), **facts}
 
 
 def table(results: dict) -> str:
@@ -87,8 +71,8 @@ def table(results: dict) -> str:
     lines += [f"  {name:<18}{found['mean']:.4f} nats per hidden pixel" for name, found in best["kinds"].items()]
     for name, part in results["methods"].items():
         figures = [f"{part[k]['mean']:.1f} ± {part[k]['standard_error']:.1f}" for k in ("raster", "random_orders")]
-        lines.append(f"{name}: {figures[0]} nats in raster order ({part['raster_images']} test images), "
-                     f"{figures[1]} in random orders (validation); {part['train_seconds'] / 60:.0f} min")  # fmt: skip
+        lines.append(f"{name}, {part['train_seconds'] / 60:.0f} min: {figures[0]} nats in raster order, {figures[1]} "
+                     f"in random orders ({part['images']} test images)")  # fmt: skip
     return "\n".join(lines)
 
 
@@ -107,7 +91,7 @@ def draw(results: dict):
     left.legend(frameon=False)
     for name, part in results["methods"].items():
         points = [p for p in part["curve"] if p[1] > 0] or part["curve"]
-        right.plot([p[1] / 60 for p in points], [p[2] for p in points], marker=".", label=name)
+        right.plot([p[1] / 60 for p in points], [p[3] for p in points], marker=".", label=name)
     right.set_xlabel("minutes of training on one core")
     right.set_ylabel("nats, random orders")
     right.legend(frameon=False)

@@ -30,8 +30,8 @@ from anygiven.lattice import Blend, CardMask, Glimpse, Growing, Joint, Looks, Sh
 SCORING = Growing(Shared(Blend((WholePath(Joint()), WholePath(CardMask())), (0.5, 0.5))))
 EQ7 = Glimpse(CardMask(), cardinality=True)
 METHODS = {  # network, objective, what differs
-    "ARDM": ("transformer", Looks(Joint()), {}),
     "MAC": ("transformer", EQ7, {}),
+    "ARDM": ("transformer", Looks(Joint()), {}),
     "whole path": ("path", text_objective_of("any"), {}),
     "left to right": ("path", text_objective_of("joint"), {}),
     "whole path, scoring": ("path", SCORING, {}),

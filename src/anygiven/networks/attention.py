@@ -103,13 +103,16 @@ class AttentionBlock(nn.Module):
     def forward(self, h: Tensor, seen: Attended, memory: Memory | None = None) -> Tensor:
         b, n, width = h.shape
         q, k, v = self.qkv(self.norm(h)).view(b, n, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
-        q, k = rms_norm(q, (self.head_width,)) * self.query_scale, rms_norm(k, (self.head_width,))
+        q, k = self.normalised(q, k)
         q, k = turned(q, seen.asking), turned(k, seen.offering)
         if memory is not None:
             k, v = self._remember(k, v, seen.n_remembered, memory)
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=seen.mask, is_causal=seen.is_causal)
         h = h + self.merge(mixed.transpose(1, 2).reshape(b, n, width))
         return h + self.feed(self.feed_norm(h))
+
+    def normalised(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        return rms_norm(q, (self.head_width,)) * self.query_scale, rms_norm(k, (self.head_width,))
 
     @staticmethod
     def _remember(k: Tensor, v: Tensor, n: int, memory: Memory) -> tuple[Tensor, Tensor]:

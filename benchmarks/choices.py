@@ -1,6 +1,6 @@
 """What the defaults for tables are chosen by: the network, and the orders that a likelihood is averaged over.
 
-    python benchmarks/choices.py                     fifteen tables, two minutes of one core for each fit (an hour)
+    python benchmarks/choices.py                     fifteen tables, a minute of one core for each fit
     python benchmarks/choices.py --tables penguins   some tables
 
 For each table an MLP and a path Transformer have the same time; then the MLP's likelihood along the column order,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from functools import lru_cache
 
 import torch
@@ -87,7 +88,7 @@ def fit(
     with one_thread():
         outcome = train(
             model, learn, held, objective, Settings(**chosen), None, None if smoke else run.folder / "training",
-            f"{network} {objective} {length} {part} {more} {adjust}", watch,
+            f"{network} {objective} {length} {part} {more} {getattr(adjust, '__name__', '')}", watch,
         )  # fmt: skip
     remove_checkpoint(run.folder / "training")
     return model.eval(), outcome
@@ -101,7 +102,10 @@ def without_neighbours(model) -> None:
 def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
     """The model of at most an hour, for scoring and filling alike; trained once, then kept beside the results."""
     s = run.settings
-    place = run.folder.parent / f".novels-{length}-width{s['width']}-seed{run.folder.name.split('-seed')[-1]}"
+    facts = (
+        f"{s['width']} {s['depth']} {s['heads']} {s['learning_rate']} {s['batch_sizes']} {s['minutes']} {run.minutes}"
+    )
+    place = run.folder.parent / f".novels-{length}-{zlib.crc32(f'{facts} {run.seed}'.encode()):08x}"
     smoke = run.steps is not None
     if (place / "facts.json").exists():
         architecture = Architecture("path", s["width"], s["depth"], 0.0, 0, s["heads"])

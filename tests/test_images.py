@@ -9,7 +9,7 @@ import anygiven as ag
 from anygiven.errors import AnyGivenError, ImageError, QuestionError
 from anygiven.estimators.drawing import few_groups
 from anygiven.heads.levels import LevelMixture, PixelMixture
-from anygiven.lattice import ModeMixture, RegionMode
+from anygiven.lattice import Canonical, LeftToRight, ModeMixture, RandomOrder, RegionMode
 from anygiven.variables.images import MASKS, draw_mask, image_domains, read_images
 
 
@@ -354,11 +354,73 @@ def test_wrong_questions_get_one_sentence(density):
         (lambda: ag.ImageDensity(element="row").fit(bars(30)), "no element"),
         (lambda: ag.ImageDensity(components=0).fit(colours(30)), "need a mixture"),
         (lambda: draw_mask("heart", (6, 6)), "no mask"),
+        (lambda: density.inpaint(np.zeros((10, 10, 1), dtype=np.uint8), known), "cut or scale"),
+        (lambda: density.inpaint(np.zeros((6, 6, 3), dtype=np.uint8), known), "make them grey"),
+        (lambda: density.sample(1, order="raster"), "must be a protocol"),
+        (lambda: density.sample(1, steps=3, groups="some"), "groups is 'some'"),
+        (
+            lambda: ag.ImageDensity(workload=LeftToRight((9, 4))).fit(bars(30)),
+            r"for \(9, 4\) and the images are \(6, 6\)",
+        ),
+        (lambda: ModeMixture(()), "at least one mode"),
+        (lambda: ModeMixture((LeftToRight((6, 6)),), (-1.0,)), "not all 0"),
     ]
     for ask, says in wrong:
         with pytest.raises((ImageError, QuestionError), match=says) as error:
             ask()
         assert isinstance(error.value, AnyGivenError)
+
+
+def test_draws_do_not_depend_on_their_batch(density):
+    """A look asks all that is unknown, however few images are drawn at once: in groups one is as good as many."""
+    at_once = density.sample(64, steps=6)
+    one_by_one = np.concatenate([density.sample(1, steps=6, random_state=k) for k in range(64)])
+    nats = [-density.log_prob(images) for images in (at_once, one_by_one)]
+    spread = (nats[0].var() / 64 + nats[1].var() / 64) ** 0.5
+    assert abs(nats[0].mean() - nats[1].mean()) < 4 * spread
+
+
+def test_the_surest_pixels_first_and_orders_of_your_own(density):
+    for options in ({"steps": 6, "groups": "surest"}, {"order": LeftToRight((6, 6))}, {"steps": 36}):
+        drawn = density.sample(40, **options)
+        assert -density.log_prob(drawn).mean() < 15
+    images = bars(20, seed=3)
+    assert density.log_prob(images, order=RandomOrder()).shape == (20,)
+
+
+def test_a_network_that_looks_is_asked_in_orders_that_it_learnt():
+    density = ag.ImageDensity(network="unet", width=8, depth=1, max_steps=3, verbose=False).fit(bars(40))
+    raster = Canonical()
+    images = bars(3, seed=2)
+    assert not np.allclose(density.log_prob(images), density.log_prob(images, order=raster))
+    np.testing.assert_array_equal(density.log_prob(images), density.log_prob(images))
+    density.workload = "joint"
+    np.testing.assert_allclose(density.log_prob(images), density.log_prob(images, order=raster))
+
+
+def test_known_pixels_keep_their_scale(density):
+    image, known = bars(1, seed=7)[0], draw_mask("top", (6, 6))
+    assert density.inpaint(255 * image, known).max() == 255
+    assert density.inpaint(image, known).max() == 1
+
+
+def test_black_and_white_in_three_channels_is_learnt():
+    images = np.repeat(bars(30)[..., None], 3, axis=-1)
+    density = ag.ImageDensity(max_steps=2, width=16, depth=1, verbose=False).fit(images)
+    assert density.inpaint(images[0], draw_mask("top", (6, 6))).shape == (1, 6, 6, 3)
+
+
+def test_verbose_is_not_kept_in_the_folder(density, tmp_path):
+    density.save(tmp_path / "m.model")
+    assert ag.load(tmp_path / "m.model").verbose is None
+
+
+def test_an_array_of_an_npz_by_name(tmp_path):
+    np.savez(tmp_path / "a.npz", x_train=bars(5), x_test=bars(2))
+    assert len(read_images(f"{tmp_path}/a.npz:x_test")) == 2
+    assert len(read_images(f"{tmp_path}/a.npz")) == 5
+    with pytest.raises(ImageError, match="has the arrays x_train, x_test"):
+        read_images(f"{tmp_path}/a.npz:y")
 
 
 def test_command_line(density, tmp_path):
@@ -395,9 +457,17 @@ def test_command_line(density, tmp_path):
     assert scored["images"] == 60
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 61
     assert "bits per dimension" in run("describe", model)
+    part = json.loads(run("score", model, tmp_path / "bars.npz", "--query", "right", "--given", "left", "--json"))
+    assert part["nats"] < scored["nats"]
+    run("inpaint", model, tmp_path / "bars.npz", "--mask", "left", "--n", 2, "--out", tmp_path / "f.npz")
+    assert np.load(tmp_path / "f.npz")["images"].shape == (2, 6, 6)
+    Image.fromarray(draw_mask("top", (6, 6)).astype(np.uint8)).save(tmp_path / "dark.png")
     for words in (["ask", model, "x"], ["impute", model, tmp_path / "s.csv", "--out", tmp_path / "x.csv"],
                   ["inpaint", model, tmp_path / "bars.npz", "--mask", "heart", "--out", tmp_path / "x.png"],
                   ["inpaint", model, tmp_path / "bars.npz", "--index", 99, "--out", tmp_path / "x.png"],
+                  ["inpaint", model, tmp_path / "bars.npz", "--mask", tmp_path / "dark.png", "--out", "x.png"],
+                  ["sample", model, "--refine", "2", "--out", tmp_path / "x.png"],
+                  ["sample", model, "--out", tmp_path / "nowhere" / "x.png"],
                   ["sample", model]):  # fmt: skip
         refused = CliRunner().invoke(app, [str(word) for word in words])
         assert isinstance(refused.exception, AnyGivenError)

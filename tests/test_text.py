@@ -10,7 +10,9 @@ from sklearn.base import clone
 import anygiven as ag
 from anygiven.errors import AnyGivenError, QuestionError, TextError
 from anygiven.estimators.text import Chunks
-from anygiven.lattice import CardMask, Glimpse, Joint, Looks, WholePath
+from anygiven.lattice import Canonical, CardMask, Glimpse, Joint, Looks, WholePath
+from anygiven.networks.neighbours import GRAMS, Neighbours
+from anygiven.variables.domains import Alike, Categorical
 from anygiven.variables.text import TEXT8, Alphabet, read_corpus
 
 BOOK = "the cat sat on the mat. a dog sat on a log. the dog ran to the cat. " * 60
@@ -201,10 +203,17 @@ def test_alphabets():
         (lambda: ag.TextDensity().fit(""), "empty"),
         (lambda: ag.TextDensity().fit([]), "empty"),
         (lambda: ag.TextDensity(length=0).fit(BOOK), "at least 1"),
-        (lambda: ag.TextDensity(alphabet="text8").fit(BOOK), r"'\.' at place 23"),
+        (lambda: ag.TextDensity(alphabet="text8").fit(BOOK), r"'\.' at place 22"),
         (lambda: ag.TextDensity(workload="gaps").fit(BOOK), "not a workload for text"),
         (lambda: ag.TextDensity(network="mlp").fit(BOOK), "no network 'mlp' for text"),
         (lambda: ag.TextDensity().fit([3]), "int is not one"),
+        (lambda: ag.TextDensity().fit(None), "NoneType is none of them"),
+        (lambda: ag.TextDensity().fit("no/such/novels_train.txt"), "There is no file"),
+        (lambda: ag.TextDensity(length=64).fit(["short"] * 99), "The longest string has 5"),
+        (lambda: ag.TextDensity(length=True).fit(BOOK), "whole number"),
+        (lambda: ag.TextDensity(alphabet="").fit(BOOK), "the characters themselves"),
+        (lambda: ag.TextDensity(alphabet=3).fit(BOOK), "the characters themselves"),
+        (lambda: ag.TextDensity().fit("a\ud800b" * 99), "lone surrogate"),
     ],
 )
 def test_mistakes_are_one_sentence(fit, says):
@@ -226,6 +235,89 @@ def test_wrong_files_and_questions(density, tmp_path):
         density.conditional(1, evidence="the")
     with pytest.raises(QuestionError, match="nothing to fill"):
         density.fill("")
+
+
+def test_odd_questions_get_one_sentence(density):
+    wrong = [
+        (lambda: density.log_prob("the dog", evidence="the cat"), "different characters at place 4"),
+        (lambda: density.log_prob("the dog", order="backwards"), "is not an order"),
+        (lambda: density.log_prob("the dog", order=Canonical((0, 1, 2))), "each of the 16 places"),
+        (lambda: density.log_prob(3), "int is not one"),
+        (lambda: density.log_prob("the c_T"), "'T' at place 6"),
+        (lambda: density.conditional("5"), "no place '5'"),
+        (lambda: density.conditional(5.0), "no place 5.0"),
+        (lambda: density.conditional(5, ["the"]), "one string"),
+        (lambda: density.fill("a_", blank=None), "must be one character"),
+        (lambda: density.fill("a_", groups="any"), "groups is 'any'"),
+        (lambda: density.sample(start=None), "start is a string"),
+    ]
+    for ask, says in wrong:
+        with pytest.raises(AnyGivenError, match=says):
+            ask()
+
+
+@pytest.mark.parametrize("order", ["left-to-right", "strided", "bit-reversal"])
+def test_orders_by_name(density, order):
+    assert np.isfinite(density.log_prob(["the cat sat on", "a dog"], order=order)).all()
+
+
+def test_windows_cover_a_long_text_and_look_ahead(density):
+    """Every place is kept from a window that sees a quarter of its length on either side, where there is so much."""
+    for n in (1, 16, 17, 20, 33, 100):
+        kept, begin = np.full(n, -1), 0
+        for window, until in density._windows(n):
+            assert window.stop - window.start <= 16
+            kept[begin:until] = window.start
+            begin = max(begin, until)
+        assert (kept >= 0).all()
+        for place, start in enumerate(kept):
+            assert start <= place < start + 16
+            assert min(start + 16, n) - place >= min(4, n - place)
+            assert place - start >= min(4, place)
+
+
+def test_surest_first_fills_in_so_many_steps(density):
+    text = "t__ c_t s__ on "
+    for filled in density.fill(text, n=4, steps=3, groups="surest"):
+        assert all(a in ("_", b) for a, b in zip(text, filled, strict=True))
+
+
+def test_a_text_too_short_to_hold_out_says_so():
+    density = ag.TextDensity(length=64, max_steps=2, width=16, depth=1, verbose=False).fit(BOOK[:100])
+    assert "held_out_bits_per_character" not in density.report_
+    assert "Too short" in density.describe()
+
+
+def test_one_short_document_does_not_spoil_the_plan():
+    density = ag.TextDensity(length=16, max_steps=2, width=16, depth=1, verbose=False).fit([BOOK[:64]] * 40 + ["a"])
+    sizes, losses = density.report_["losses"]
+    assert max(sizes) == 15
+    assert len(losses) == len(sizes)
+
+
+@pytest.mark.parametrize("n_symbols", [27, 62, 94, 126])
+def test_hashed_n_grams_tell_all_their_characters_apart(n_symbols):
+    """Whatever the size of the alphabet, changing one character of an n-gram moves it to another row."""
+    domains = Alike(Categorical(tuple(map(str, range(n_symbols))), (1,) * n_symbols), (9,))
+    torch.manual_seed(0)
+    neighbours, generator = Neighbours(domains, 64), torch.Generator().manual_seed(0)
+    cells = torch.zeros(200, 9, 4)
+    cells[..., 0] = torch.randint(n_symbols, (200, 9), generator=generator).float()
+    shown, place = torch.ones(200, 9, dtype=torch.bool), torch.full((200, 1), 4)
+
+    def rows(cells):
+        found = []
+        handle = neighbours.grams.register_forward_hook(lambda _, given, out: found.append(given[0]))
+        neighbours(cells, torch.zeros(200, 9, dtype=torch.int64), shown, place, torch.ones(200, 1, dtype=torch.int64))
+        handle.remove()
+        return found[0][:, 0]  # (200, grams)
+
+    before = rows(cells)
+    for g, gram in enumerate(GRAMS):
+        for offset in gram:
+            changed = cells.clone()
+            changed[:, 4 + offset, 0] = (cells[:, 4 + offset, 0] + 1) % n_symbols
+            assert (rows(changed)[:, g] != before[:, g]).float().mean() > 0.98
 
 
 @pytest.mark.parametrize("network", ["path", "transformer"])
@@ -265,5 +357,23 @@ def test_command_line(density, tmp_path):
     assert scored["characters"] == len(BOOK)
     assert len((tmp_path / "scores.csv").read_text().splitlines()) == scored["chunks"] + 1
     assert "bits per character" in run("describe", tmp_path / "good.model")
+    drawn = json.loads(
+        run("sample", tmp_path / "good.model", "--rows", 2, "--given", "the c?t", "--blank", "?", "--json")
+    )
+    assert [len(text) for text in drawn] == [7, 7]
+    run("score", tmp_path / "good.model", book, "--out", tmp_path / "scores.parquet")
+    assert len(ag.variables.tables.read_file(tmp_path / "scores.parquet")) == scored["chunks"]
+    for words, says in [
+        (["fit", book, "--text", "--images", "--out", model], "--text or --images"),
+        (["fit", book, "--text", "--column", "a=count", "--out", model], "--column is for tables"),
+        (["fit", book, "--length", "8", "--out", model], "--length is for texts"),
+        (["sample", tmp_path / "good.model", "--refine", "2", "--given", "the"], "--refine is for blanks"),
+        (["sample", tmp_path / "good.model", "--steps", "²"], "not a whole number"),
+        (["score", tmp_path / "good.model", book, "--query", "a"], "--query is for tables and images"),
+        (["ask", tmp_path / "good.model", "the c_t", "--plot", "x.png"], "--plot is for tables"),
+        (["ask", tmp_path / "good.model", "the c_t sat on the mat"], "anygiven sample"),
+    ]:
+        refused = CliRunner().invoke(app, [str(word) for word in words])
+        assert says in str(refused.exception)
     refused = CliRunner().invoke(app, ["impute", str(model), str(book), "--out", str(tmp_path / "x.csv")])
     assert "is a text model" in str(refused.exception)

@@ -123,7 +123,7 @@ class PathModel(AnyOrderModel):
     ) -> Conditionals:
         step = torch.where(is_evidence, EVIDENCE, NEVER)
         asked = torch.ones(x.shape[1], dtype=torch.bool)
-        if columns is not None:
+        if columns is not None and not self.network.sees_the_asked:
             asked = torch.zeros_like(asked).index_fill(0, columns, True)
         return self.head(self.network(x, torch.where(asked & ~is_evidence, 0, step)), columns)
 

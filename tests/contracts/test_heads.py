@@ -1,5 +1,7 @@
 """Every head: sums or integrates to one, and its figures agree with its own density."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -204,14 +206,12 @@ def read(table):
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 20.0])
 @pytest.mark.parametrize("loc", [-3.0, -0.9, 0.0, 1 / 15, 2.0])
 def test_levels_keep_their_promises_at_the_borders(loc, scale):
-    """Masses sum to one, the mean is that of the cut-off logistic, the entropy of a pixel is bounded from above."""
+    """Masses sum to one, the mean is theirs, the entropy of a pixel is bounded from above."""
     one = torch.ones(1, 1, 1)
     pixel = PixelMixture(torch.zeros(1, 1), loc * one, scale * one, one[..., :0], 16)
     table = LevelMixture(pixel).table
     assert float(table.logits.exp().sum()) == pytest.approx(1, abs=1e-4)
-    smooth = loc + scale * torch.logit(torch.linspace(0.5e-5, 1 - 0.5e-5, 100_000, dtype=torch.float64))
-    cut = 7.5 * (smooth.clamp(-1, 1).mean() + 1)
-    assert float(pixel.mean) == pytest.approx(float(cut), abs=2e-3)
+    assert float(pixel.mean) == pytest.approx(float(table.mean), abs=2e-3)
     assert float(table.entropy()) <= float(pixel.entropy()) + 1e-5
 
 
@@ -227,3 +227,35 @@ def test_tied_channels_sum_to_one():
         drawn = head(torch.randn(1, WIDTH).expand(20_000, -1)).sample(torch.Generator().manual_seed(0))
     assert drawn.min() >= 0
     assert drawn.max() <= 3
+
+
+def test_tied_channels_have_their_own_means_and_temperatures():
+    """The mean is that of all levels, also where a channel is cut off at the border and moves the next; a temperature
+    keeps what is certain certain: white stays as likely as its mass says, however wide its logistic is."""
+    torch.manual_seed(3)
+    few = PixelMixture(torch.randn(2), torch.randn(2, 2), 0.1 + torch.rand(2, 2), torch.tensor([[0.9], [-0.8]]), 4)
+    levels = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0))
+    masses = each(few, 16).log_prob(levels).exp()
+    assert torch.allclose(few.mean, (masses[:, None] * levels).sum(0), atol=1e-4)
+    tempered = each(few, 16).temperature(0.6).log_prob(levels).exp()
+    assert float(tempered.sum()) == pytest.approx(1, abs=1e-4)
+    assert float((tempered**2).sum()) > float((masses**2).sum())  # sharper
+    assert torch.allclose(each(few, 16).temperature(1.0).log_prob(levels).exp(), masses, atol=1e-5)
+    drawn = each(few, 50_000).temperature(0.6).sample(torch.Generator().manual_seed(0))
+    shares = torch.stack([(drawn == level).all(-1).float().mean() for level in levels])
+    assert torch.allclose(shares, tempered, atol=0.01)
+    many = replace(few, loc=torch.tensor([[0.0, 0.8], [0.0, 0.8]]), scale=torch.ones(2, 2), n_levels=256)
+    sampled = each(many, 100_000).sample(torch.Generator().manual_seed(0)).mean(0)
+    assert torch.allclose(many.mean, sampled, atol=2.0)
+    white = PixelMixture(torch.tensor([0.6, 0.4]).log(), torch.tensor([[3.0, 3.0], [0.0, 0.0]]),
+                         torch.tensor([[0.3, 0.3], [0.02, 0.02]]), torch.zeros(2, 1), 256)  # fmt: skip
+    cold = each(white, 4000).temperature(0.5).sample(torch.Generator().manual_seed(0))
+    assert float((cold == 255).all(-1).float().mean()) > 0.9
+
+
+def each(pixel: PixelMixture, n: int) -> PixelMixture:
+    """The same n times."""
+    expanded = {
+        name: getattr(pixel, name).expand(n, *getattr(pixel, name).shape) for name in ("logits", "loc", "scale", "tie")
+    }
+    return replace(pixel, **expanded)

@@ -180,6 +180,11 @@ def test_planned_sizes_lose_least(n):
         assert cost(sizes) == pytest.approx(min(map(cost, ways)))
 
 
+def test_level_losses_plan_equal_groups():
+    assert planned_sizes([2.0] * 16, 4) == (4, 4, 4, 4)
+    assert sorted(planned_sizes([1.0] * 10, 3)) == [3, 3, 4]
+
+
 def test_shared_paths_are_few_and_fit_every_row():
     full = torch.ones(40, N, dtype=torch.bool)
     path, _ = Shared(WholePath(CardMask(), RandomOrder()), 3).draw(full, torch.Generator().manual_seed(0))

@@ -65,21 +65,60 @@ def test_cache_equals_no_cache(name, world, protocol, workload):
         protocol = Canonical(tuple(reversed(range(x.shape[1]))))
     generator = torch.Generator().manual_seed(5)
     path = protocol.path(workload.draw(torch.ones(x.shape[:2], dtype=torch.bool), generator), generator)
-    single = path.is_query.sum(1) == torch.where(path.is_query, path.step, -1).amax(1) + 1
-    for kind in (single, ~single):  # a walk is fused for all of its rows or for none
-        if not kind.any():
-            continue
-        part, cells = path.rows(kind), x[kind]
-        with torch.no_grad():
-            whole = model.log_prob(cells, part)
-            walk, walked = model.walk(cells, part), torch.zeros(cells.shape[:2])
-            while not walk.is_done:
-                columns, asked = walk.columns, part.asked_at(walk.t)
-                log_p = torch.zeros_like(walked)
-                log_p[:, columns] = walk.conditionals().log_prob(cells[:, columns])
-                walked += torch.where(asked, log_p, 0.0)
-                walk.reveal(cells[:, columns])
-        assert torch.allclose(whole, walked, atol=1e-5)
+    assert torch.allclose(walked_log_prob(model, x, path), whole_log_prob(model, x, path), atol=1e-5)
+
+
+@torch.no_grad()
+def whole_log_prob(model, x, path):
+    return model.log_prob(x, path)
+
+
+@torch.no_grad()
+def walked_log_prob(model, x, path):
+    walk, walked = model.walk(x, path), torch.zeros(x.shape[:2])
+    while not walk.is_done:
+        columns, log_p = walk.columns, torch.zeros_like(walked)
+        log_p[:, columns] = walk.conditionals().log_prob(x[:, columns])
+        walked += torch.where(path.asked_at(walk.t), log_p, 0.0)
+        walk.reveal(x[:, columns])
+    return walked
+
+
+@pytest.mark.parametrize(("name", "world"), CASES)
+def test_rows_of_different_kinds_walk_together(name, world):
+    """One variable at a time beside groups, steps that nobody uses, all known: each row as if it were alone."""
+    model, x = model_for(name, WORLDS[world]), rows(WORLDS[world], 4)
+    n = x.shape[1]
+    step = torch.stack([torch.arange(n), torch.arange(n) // 2, torch.arange(n) * 2, torch.full((n,), -1)])
+    step[1, -1] = n + 3
+    path = Path(step)
+    whole = whole_log_prob(model, x, path)
+    assert torch.allclose(walked_log_prob(model, x, path), whole, atol=1e-5)
+    alone = torch.cat([whole_log_prob(model, x[[b]], path.rows([b])) for b in range(len(x))])
+    assert torch.allclose(whole, alone, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "world"), CASES)
+def test_steps_with_a_gap_do_not_leak(name, world):
+    """0, 0, 2 has as many variables as steps and still reveals two at once."""
+    model, x = model_for(name, WORLDS[world]), rows(WORLDS[world])
+    step = torch.full(x.shape[:2], -1)
+    step[:, :3] = torch.tensor([0, 0, 2])
+    changed = x.clone()
+    changed[:, 0, 0] = (x[:, 0, 0] + 1) % WORLDS[world][0].n_symbols
+    before, after = (whole_log_prob(model, cells, Path(step)) for cells in (x, changed))
+    assert torch.allclose(before[:, 1], after[:, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "world"), CASES)
+def test_a_look_at_some_variables_is_a_look_at_all(name, world):
+    model, x = model_for(name, WORLDS[world]), rows(WORLDS[world])
+    known = torch.arange(x.shape[1]) % 3 == 0
+    is_evidence, columns = known.expand(x.shape[:2]), torch.tensor([1, 4])
+    with torch.no_grad():
+        of_all = model.look(x, is_evidence).log_prob(x)[:, columns]
+        of_some = model.look(x, is_evidence, columns).log_prob(x[:, columns])
+    assert torch.allclose(of_all, of_some, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "world"), CASES)

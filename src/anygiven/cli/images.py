@@ -7,20 +7,22 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from anygiven.errors import ImageError, QuestionError
+from anygiven.errors import ImageError, OutputError, QuestionError
 from anygiven.estimators import ImageDensity
 from anygiven.variables.images import MASKS, draw_mask, read_images, read_picture, write_picture
-from anygiven.variables.tables import write_whole
+from anygiven.variables.tables import write_table, write_whole
 
 GAP = 2  # pixels between pictures
 SMALLEST = 96  # pictures are shown at least so wide
 
 
-def fit_images(source: Path, out: Path, minutes: float, element: str, workload: str, network: str, seed: int,
-               as_json: bool) -> None:  # fmt: skip
+def fit_images(source: Path, out: Path, minutes: float, element: str, components: int | None, workload: str,
+               network: str, seed: int, as_json: bool) -> None:  # fmt: skip
     density = ImageDensity(
         element=element,
+        components=components,
         workload=workload,
         network="convolutions" if network == "auto" else network,
         max_minutes=minutes,
@@ -38,27 +40,30 @@ def fit_images(source: Path, out: Path, minutes: float, element: str, workload: 
 
 
 def sample_images(density: ImageDensity, n: int, given: str, out: Path | None, steps: int | str | None,
-                  temperature: float, seed: int) -> None:  # fmt: skip
+                  temperature: float, groups: str, seed: int) -> None:  # fmt: skip
     """A grid of new images as PNG, or all of them as npz."""
     if given:
         raise QuestionError("Images are completed with anygiven inpaint MODEL IMAGE --mask MASK --out OUT.png.")
     out = _picture_path(out)
-    drawn = density.sample(n, steps=steps, temperature=temperature, random_state=seed)
+    drawn = density.sample(n, steps=steps, temperature=temperature, groups=groups, random_state=seed)
     _write(out, drawn, 256 if density.white_ else density.n_levels_, math.ceil(n**0.5))
     print(f"{n} images written to {out}.")
 
 
-def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: int, out: Path, steps: int | str | None,
-                  temperature: float, seed: int) -> None:  # fmt: skip
-    """The evidence, n completions, and the image itself, side by side."""
+def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: int, out: Path, seed: int,
+                  options: dict) -> None:  # fmt: skip
+    """The evidence, n completions, and the image itself, side by side; as npz the completions alone."""
     out = _picture_path(out)
     images = read_images(image, density.n_levels_)
     if not 0 <= index < len(images):
         raise QuestionError(f"There is no image {index} in {image}; there are {len(images)}, counted from 0.")
     truth = images.levels[index]
     is_known = _read_mask(mask, truth.shape[:2], seed)
-    filled = density.inpaint(truth, is_known, n, steps=steps, temperature=temperature, random_state=seed)
-    filled = filled // (density.white_ or 1)
+    filled = density.inpaint(truth, is_known, n, **options).clip(max=density.n_levels_ - 1)
+    if out.suffix == ".npz":
+        _write(out, filled * (images.white or 1), density.n_levels_, n)
+        print(f"{n} completions written to {out}.")
+        return
     evidence = np.where(is_known[..., None], truth, density.n_levels_ // 2)
     shown = [evidence, *filled.reshape(n, *truth.shape), truth]
     if density.n_levels_ == 2:  # grey for what is not known
@@ -69,12 +74,15 @@ def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: 
     print(f"The evidence, {n} completions and the image written to {out}.")
 
 
-def score_images(density: ImageDensity, source: Path, out: Path | None, as_json: bool) -> None:
-    log_p = density.log_prob(source)
+def score_images(density: ImageDensity, source: Path, query: str, given: str, out: Path | None, as_json: bool) -> None:
+    """Bits per dimension: of all pixels, of a mask's, or of a mask's given another's."""
+    size = density.size_[:2]
+    where, known = (_read_mask(mask, size, 0) if mask else None for mask in (query, given))
+    log_p = density.log_prob(source, where=where, given=known)
     if out is not None:
-        lines = "".join(f"{value}\n" for value in log_p)
-        write_whole(out, lambda path: path.write_text("log_prob\n" + lines, encoding="utf-8"))
-    bits = float(-log_p.mean() / math.log(2) / math.prod(density.size_))
+        write_table(pd.DataFrame({"log_prob": log_p}), out)
+    asked = where if where is not None else np.ones(size, dtype=bool) if known is None else ~known
+    bits = float(-log_p.mean() / math.log(2) / max(1, asked.sum() * density.size_[2]))
     if as_json:
         print(json.dumps({"bits_per_dim": bits, "nats": float(-log_p.mean()), "images": len(log_p)}))
     else:
@@ -86,6 +94,8 @@ def score_images(density: ImageDensity, source: Path, out: Path | None, as_json:
 def _picture_path(out: Path | None) -> Path:
     if out is None or out.suffix not in (".png", ".npz"):
         raise QuestionError("Images are written to a file: --out drawn.png, or .npz for the numbers.")
+    if not out.absolute().parent.is_dir():
+        raise OutputError(f"There is no folder {out.parent}; create it first.")
     return out
 
 
@@ -97,7 +107,12 @@ def _read_mask(mask: str, size: tuple[int, ...], seed: int) -> np.ndarray:
     if not path.exists():
         raise ImageError(f"There is no mask {mask!r}: give a picture that is white where the image is known, or one of "
                          f"{', '.join(MASKS)}.")  # fmt: skip
-    return read_picture(path)[..., 0] >= 128
+    bright = read_picture(path)[..., 0]
+    if 0 < bright.max() < 128:
+        raise ImageError(
+            f"The mask {path} has no white pixel (its brightest is {bright.max()} of 255); white is known."
+        )
+    return bright >= 128
 
 
 def _write(out: Path, images: np.ndarray, n_levels: int, n_columns: int) -> None:

@@ -28,6 +28,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 Steps = Annotated[
     str | None, typer.Option(help="Network calls; by default one a column, character or pixel. Texts, images: or auto.")
 ]
+Groups = Annotated[str | None, typer.Option(help="With --steps: planned (by what they lose), or surest first.")]
+Blank = Annotated[str | None, typer.Option(help="The sign of a blank in a text, by default _.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 
 
@@ -104,12 +106,19 @@ def fit(
         typer.Option(help="Override a column's kind: NAME=continuous|grid|count|categorical|ordinal|leave out."),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="The file is a text, not a table.")] = False,
-    length: Annotated[int, typer.Option(help="Characters modelled at a time, with --text.")] = 64,
+    length: Annotated[
+        int | None, typer.Option(help="Characters modelled at a time, with --text; by default 64.")
+    ] = None,
     alphabet: Annotated[
-        str | None, typer.Option(help="text8, bytes, or the characters; by default those that occur.")
+        str | None, typer.Option(help="With --text: text8, bytes, or the characters; by default those that occur.")
     ] = None,
     images: Annotated[bool, typer.Option("--images", help="The file is an npz, or a folder, of images.")] = False,
-    element: Annotated[str, typer.Option(help="What of an image is revealed at a time: pixel or channel.")] = "pixel",
+    element: Annotated[
+        str | None, typer.Option(help="What of an image is revealed at a time: pixel (the default) or channel.")
+    ] = None,
+    components: Annotated[
+        int | None, typer.Option(help="Logistics in the mixture of an image's level; 0: a mass for each level.")
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -117,14 +126,28 @@ def fit(
     if not minutes > 0:
         raise QuestionError("--minutes must be greater than nought.")
     _check_out(out)
+    if text and images:
+        raise QuestionError("A file is a text or images; give --text or --images.")
+    of_tables = {"--known": known, "--asked": asked, "--column": column}
+    of_texts, of_images = (
+        {"--length": length, "--alphabet": alphabet},
+        {"--element": element, "--components": components},
+    )
+    _refuse("texts", of_texts, if_not=text)
+    _refuse("images", of_images, if_not=images)
+    _refuse("tables", of_tables, if_not=not (text or images))
     if text:
         from anygiven.cli.text import fit_text
 
-        return fit_text(table, out, minutes, length, alphabet, workload, network, seed, as_json)
+        return fit_text(
+            table, out, minutes, 64 if length is None else length, alphabet, workload, network, seed, as_json
+        )
     if images:
         from anygiven.cli.images import fit_images
 
-        return fit_images(table, out, minutes, element, workload, network, seed, as_json)
+        return fit_images(table, out, minutes, element or "pixel", components, workload, network, seed, as_json)
+    if table.suffix == ".txt":
+        print(f"Note: {table} is read as a table; for a text give --text.", file=sys.stderr)
     from anygiven import TabularDensity
 
     law: Any = workload
@@ -158,8 +181,15 @@ def _check_out(out: Path) -> None:
         raise OutputError(f"{out} exists and is not a model; choose another name.")
 
 
+def _refuse(kind: str, options: dict[str, Any], if_not: bool) -> None:
+    """An option that would be ignored is a mistake."""
+    given = [name for name, value in options.items() if value not in (None, "", 0, [])]
+    if given and not if_not:
+        raise QuestionError(f"{given[0]} is for {kind} alone; leave it out.")
+
+
 def _whole_number(text: str | None) -> int | None:
-    if text is not None and not text.isdigit():
+    if text is not None and not (text.isdecimal() and text.isascii()):
         raise QuestionError(f"--steps {text!r} is not a whole number.")
     return None if text is None else int(text)
 
@@ -202,7 +232,8 @@ def describe(model: ModelPath, as_json: AsJson = False) -> None:
 def ask(
     model: ModelPath,
     question: Annotated[str, typer.Argument(help="\"price, area | rooms=3, city='New York'\"")],
-    plot: Annotated[Path | None, typer.Option(help="Write a picture (PNG).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a picture (PNG), of a table's answer.")] = None,
+    blank: Blank = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer a question. A column with a value (diabetes='yes' | …) is answered with its probability.
@@ -212,10 +243,12 @@ def ask(
     density = _load(model)
     if density.kind == "image":
         raise QuestionError(f"{model} is an image model; ask it with anygiven inpaint {model} IMAGE --mask box.")
+    _refuse("tables", {"--plot": plot}, if_not=density.kind == "tabular")
+    _refuse("texts", {"--blank": blank}, if_not=density.kind == "text")
     if density.kind == "text":
         from anygiven.cli.text import ask_text
 
-        return ask_text(density, question, as_json)
+        return ask_text(density, model, question, blank or "_", as_json)
     from anygiven.cli.answers import answer_question
 
     answer_question(density, question, plot, as_json)
@@ -224,10 +257,10 @@ def ask(
 @app.command(epilog="Example: anygiven score patients.model new_patients.csv --out scores.csv")
 def score(
     model: ModelPath,
-    table: TablePath,
+    table: Annotated[Path, typer.Argument(help="A CSV, CSV.gz or Parquet file; a text; images.", metavar="FILE")],
     out: Annotated[Path | None, typer.Option(help="Write one log probability a row (CSV or Parquet).")] = None,
-    query: Annotated[str, typer.Option(help="Columns asked; by default all.")] = "",
-    given: Annotated[str, typer.Option(help="Columns given, with --query.")] = "",
+    query: Annotated[str, typer.Option(help="Columns asked, by default all; of images a mask, as for inpaint.")] = "",
+    given: Annotated[str, typer.Option(help="Columns given, with --query; of images a mask, as for inpaint.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """How likely is each row? Log probabilities in nats, over the cells present.
@@ -238,7 +271,8 @@ def score(
     if density.kind == "image":
         from anygiven.cli.images import score_images
 
-        return score_images(density, table, out, as_json)
+        return score_images(density, table, query, given, out, as_json)
+    _refuse("tables and images", {"--query": query, "--given": given}, if_not=density.kind == "tabular")
     if density.kind == "text":
         from anygiven.cli.text import score_text
 
@@ -258,14 +292,19 @@ def sample(
     ] = None,
     steps: Steps = None,
     temperature: Annotated[float, typer.Option(help="Below 1: likelier rows.")] = 1.0,
+    groups: Groups = None,
     refine: Annotated[int, typer.Option(help="How often each blank of a text is drawn again: slower, better.")] = 0,
+    blank: Blank = None,
     seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Draw rows like the training table, or texts: --given "once upon" begins them, --given "the c_t" is filled.
 
     Images are drawn into one picture: --out drawn.png.
     """
     density = _load(model)
+    _refuse("texts", {"--refine": refine, "--blank": blank, "--json": as_json}, if_not=density.kind == "text")
+    _refuse("texts and images", {"--groups": groups}, if_not=density.kind != "tabular")
     if density.kind == "tabular":
         from anygiven.cli.tables import sample_table
 
@@ -274,10 +313,11 @@ def sample(
     if density.kind == "image":
         from anygiven.cli.images import sample_images
 
-        return sample_images(density, rows, given, out, n_steps, temperature, seed)
+        return sample_images(density, rows, given, out, n_steps, temperature, groups or "planned", seed)
     from anygiven.cli.text import sample_text
 
-    sample_text(density, rows, given, out, n_steps, temperature, refine, seed)
+    options = {"steps": n_steps, "temperature": temperature, "groups": groups or "planned", "random_state": seed}
+    sample_text(density, rows, given, out, refine, blank or "_", as_json, options)
 
 
 @app.command(epilog="Example: anygiven inpaint digits.model digits.npz --index 3 --mask left --out filled.png")
@@ -293,6 +333,7 @@ def inpaint(
     index: Annotated[int, typer.Option(help="Which image of a folder or npz, from 0.")] = 0,
     steps: Steps = None,
     temperature: Annotated[float, typer.Option(help="Below 1: likelier images.")] = 1.0,
+    groups: Groups = None,
     seed: Seed = 0,
 ) -> None:
     """Complete an image: what the mask hides is drawn given what it shows."""
@@ -302,7 +343,8 @@ def inpaint(
     if density.kind != "image":
         raise QuestionError(f"{model} is not an image model; make one with anygiven fit FOLDER --images --out MODEL.")
     n_steps = "auto" if steps == "auto" else _whole_number(steps)
-    inpaint_image(density, image, index, mask, n, out, n_steps, temperature, seed)
+    options = {"steps": n_steps, "temperature": temperature, "groups": groups or "planned", "random_state": seed}
+    inpaint_image(density, image, index, mask, n, out, seed, options)
 
 
 @app.command(epilog="Example: anygiven impute patients.model new_patients.csv --out filled.csv")

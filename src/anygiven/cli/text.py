@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+
+import pandas as pd
 
 from anygiven.errors import QuestionError
 from anygiven.estimators import TextDensity
-from anygiven.variables.tables import write_whole
+from anygiven.variables.tables import write_table, write_whole
 
 BAR = 30  # characters of a full bar
 MAX_SHOWN = 8  # blanks whose distributions are shown
@@ -31,23 +34,34 @@ def fit_text(text: Path, out: Path, minutes: float, length: int, alphabet: str |
         print(json.dumps({"model": str(out), **density.report_}, ensure_ascii=False))
     else:
         print(density.describe())
-        print(f'\nSaved to {out}. Ask it: anygiven ask {out} "the c_t s_t"')
+        print(f"\nSaved to {out}. Ask it: anygiven ask {out} {shlex.quote(_example(density))}")
 
 
-def ask_text(density: TextDensity, text: str, as_json: bool) -> None:
+def _example(density: TextDensity) -> str:
+    """A drawn text with every fourth character blank."""
+    drawn = density.sample(1)[0][:16]
+    return "".join("_" if k % 4 == 2 else character for k, character in enumerate(drawn))
+
+
+def ask_text(density: TextDensity, model: Path, text: str, blank: str, as_json: bool) -> None:
     """The distribution of each blank given all that is there, and three ways to fill them all."""
-    blanks = density.blanks(text)
+    blanks = density.blanks(text, blank)
     if not blanks:
-        raise QuestionError("The text has no blank; write _ where a character is asked.")
-    answers = {place: density.conditional(place, text).top(5) for place in blanks[:MAX_SHOWN]}
-    filled = density.fill(text, 3)
+        raise QuestionError(f"The text has no blank; write {blank} where a character is asked.")
+    if len(text) > density.length:
+        raise QuestionError(
+            f"The text has {len(text)} characters and the model's length is {density.length}; cut it, or fill it: "
+            f"anygiven sample {model} --given TEXT."
+        )
+    answers = {place: density.conditional(place, text, blank=blank).top(5) for place in blanks[:MAX_SHOWN]}
+    filled = density.fill(text, 3, blank=blank)
     if as_json:
         top = {place: dict(pairs) for place, pairs in answers.items()}
         print(json.dumps({"text": text, "characters": top, "filled": filled}, ensure_ascii=False))
         return
-    shown = [k for k, character in enumerate(text) if character == "_"]
+    shown = [k for k, character in enumerate(text) if character == blank]
     for at, (place, pairs) in zip(shown, answers.items(), strict=False):
-        print(f"place {place}: {text[:at]}[_]{text[at + 1 :]}")
+        print(f"place {place}: {text[:at]}[{blank}]{text[at + 1 :]}")
         for character, p in pairs:
             print(f"  {character!r:<5} {p:6.1%} {'█' * round(BAR * p)}")
     if len(blanks) > MAX_SHOWN:
@@ -55,29 +69,34 @@ def ask_text(density: TextDensity, text: str, as_json: bool) -> None:
     print("filled:", *(repr(one) for one in filled), sep="\n  ")
 
 
-def sample_text(density: TextDensity, n: int, given: str, out: Path | None, steps: int | str | None, temperature: float,
-                refine: int, seed: int) -> None:  # fmt: skip
-    """Texts that begin with `given`, or fill its blanks."""
+def sample_text(density: TextDensity, n: int, given: str, out: Path | None, refine: int, blank: str, as_json: bool,
+                options: dict) -> None:  # fmt: skip
+    """Texts that begin with `given`, or fill its blanks; one a line, with line ends inside written as \\n."""
     if n < 1:
         raise QuestionError("Ask for at least one text.")
-    options = {"steps": steps, "temperature": temperature, "random_state": seed}
-    if "_" in given:
-        drawn = density.fill(given, n, refine=refine, **options)
+    if blank in given:
+        drawn = density.fill(given, n, refine=refine, blank=blank, **options)
+    elif refine:
+        raise QuestionError(f"--refine is for blanks; write {blank} in --given where a character is asked.")
     else:
         drawn = density.sample(n, start=given, **options)
+    lines = json.dumps(drawn, ensure_ascii=False) if as_json else "\n".join(map(_in_one_line, drawn))
     if out is None:
-        print("\n".join(drawn))
+        print(lines)
     else:
-        write_whole(out, lambda path: path.write_text("\n".join(drawn) + "\n", encoding="utf-8"))
+        write_whole(out, lambda path: path.write_text(lines + "\n", encoding="utf-8"))
         print(f"{n} texts written to {out}.")
+
+
+def _in_one_line(text: str) -> str:
+    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def score_text(density: TextDensity, text: Path, out: Path | None, as_json: bool) -> None:
     """Bits per character of a file, chunk by chunk."""
     scores = density.score_chunks(text)
     if out is not None:
-        lines = "".join(f"{value}\n" for value in scores.log_prob)
-        write_whole(out, lambda path: path.write_text("log_prob\n" + lines, encoding="utf-8"))
+        write_table(pd.DataFrame({"log_prob": scores.log_prob, "characters": scores.characters}), out)
     bits, characters, chunks = scores.bits_per_character, int(scores.characters.sum()), len(scores.characters)
     if as_json:
         print(json.dumps({"bits_per_character": bits, "characters": characters, "chunks": chunks}))

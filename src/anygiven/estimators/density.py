@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+OF_THE_FIT = ("verbose", "checkpoint")  # of one run of fit, not of the model
+
+
 class Density(BaseEstimator):
     """A fitted density has model_, architecture_, report_ and seed_."""
 
@@ -63,7 +66,9 @@ class Density(BaseEstimator):
             "kind": self.kind,
             "version": __version__,
             "architecture": self.architecture_.to_json(),
-            "parameters": {key: value for key, value in self.get_params().items() if _is_plain(value)},
+            "parameters": {
+                key: value for key, value in self.get_params().items() if _is_plain(value) and key not in OF_THE_FIT
+            },
             "seed": self.seed_,
         }
         weights = {name: tensor.detach() for name, tensor in self.model_.state_dict().items()}

@@ -9,7 +9,7 @@ import torch
 
 from anygiven.errors import QuestionError
 from anygiven.estimators.options import COUNT, POSITIVE
-from anygiven.inference import nearly_independent
+from anygiven.inference import nearly_independent, surest_first
 from anygiven.inference.drawing import Choice
 from anygiven.lattice import Canonical, Grouped, Path, Protocol, Question, planned_sizes
 
@@ -18,33 +18,42 @@ Order = Callable[[int], Protocol]  # how many groups → in which order they are
 Losses = Sequence[Sequence[float]]  # sizes of the evidence, and what a variable costs then
 
 
-def check_drawing(n: int, steps: int | str | None, temperature: float) -> None:
+GROUPS = ("planned", "surest")
+
+
+def check_drawing(n: int, steps: int | str | None, temperature: float, groups: str = "planned") -> None:
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise QuestionError(f"{n!r} draws were asked for; it must be a whole number of at least one.")
     if not POSITIVE.allows(temperature):
         raise QuestionError(f"The temperature is {temperature!r}; it must be a number greater than nought.")
     if not (steps is None or steps == "auto" or COUNT.allows(steps)):
         raise QuestionError(f"steps is {steps!r}; it must be a whole number of at least 1, or 'auto'.")
+    if groups not in GROUPS:
+        raise QuestionError(f"groups is {groups!r}; it must be 'planned' or 'surest'.")
 
 
 def drawing_path(
     question: Question, steps: int | str | None, losses: Losses, mutual_nats: float | None, order: Order,
-    generator: torch.Generator,
+    generator: torch.Generator, groups: str = "planned", one_by_one: Protocol | None = None,
 ) -> tuple[Path, Choice | None]:  # fmt: skip
-    """The path to walk, and for "auto" what each step reveals; a number of steps is planned by ARDM's programme.
+    """The path to walk, and where it is found on the way, what each step reveals.
 
-    The groups follow the order that goes with their number. "auto" reveals together what knows at most `mutual_nats`
-    of each other; without that bound it plans as few groups as lose little.
+    A number of steps is planned by ARDM's programme, in the order that goes with their number; or in groups of about
+    equal size each reveals what is surest then. "auto" reveals together what knows at most `mutual_nats` of each other;
+    without that bound it plans as few groups as lose little.
     """
+    look = Path.look(question.is_evidence, question.is_query)
     if steps == "auto" and mutual_nats is not None:
-        return Path.look(question.is_evidence, question.is_query), nearly_independent(mutual_nats)
+        return look, nearly_independent(mutual_nats)
     n_known, n_asked = int(question.is_evidence.sum(1).min()), int(question.is_query.sum(1).max())
     if steps is None or n_asked == 0 or (steps != "auto" and int(steps) >= n_asked):
-        return Canonical().path(question), None
+        return (one_by_one or Canonical()).path(question, generator), None
+    if groups == "surest" and steps != "auto":
+        return look, surest_first(int(steps))
     sizes, nats = losses
     costs = np.interp(np.arange(n_known, n_known + n_asked), sizes, nats)
-    groups = few_groups(costs.tolist()) if steps == "auto" else planned_sizes(costs.tolist(), int(steps))
-    return Grouped(order(len(groups)), groups).path(question, generator), None
+    plan = few_groups(costs.tolist()) if steps == "auto" else planned_sizes(costs.tolist(), int(steps))
+    return Grouped(order(len(plan)), plan).path(question, generator), None
 
 
 def few_groups(costs: list[float]) -> tuple[int, ...]:

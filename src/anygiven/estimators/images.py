@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +19,13 @@ from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold
 from anygiven.estimators.options import COUNT
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import image_objective_of
-from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, scan_orders
-from anygiven.lattice import Question, RandomOrder
+from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, random_orders, scan_orders
+from anygiven.lattice import Canonical, Protocol, Question, RandomOrder
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import Alike, Levels, domain_from_json
 from anygiven.variables.images import (
+    MAX_CHANNELS,
     Images,
     cells_of_images,
     image_domains,
@@ -149,7 +151,9 @@ class ImageDensity(Density):
         valid = held.rows(torch.arange(len(held)))
         self.report_["losses"] = losses_by_evidence(self.model_, valid)
         if self._scores_in_one_pass and len(images) > len(held):  # of a handful all are learnt from
-            self.report_["held_out_bits_per_dim"] = self._bits(self._log_prob(valid.x, self._whole(valid.x), None))
+            self.report_["held_out_bits_per_dim"] = self._bits(
+                self._log_prob(valid.x, self._whole(valid.x), self._orders(1))
+            )
         return self
 
     @property
@@ -165,7 +169,8 @@ class ImageDensity(Density):
         chosen = image_architecture_for(n_images, self.network)
         if self.kernel is not None and self.kernel % 2 == 0:
             raise QuestionError(f"The kernel is {self.kernel}; it must be odd, so that it has a middle.")
-        components = self.components if self.components is not None else 0 if self.n_levels_ == 2 else 10
+        has_masses = self.n_levels_ == 2 and self._domain.n_channels == 1
+        components = self.components if self.components is not None else 0 if has_masses else 10
         if components < 1 and self._domain.n_channels > 1:
             raise QuestionError("Pixels of several channels need a mixture; use components=10 or element='channel'.")
         names = ("width", "depth", "dropout", "kernel", "n_sizes")
@@ -196,24 +201,45 @@ class ImageDensity(Density):
 
     # ------------------------------------------------------------------ how likely
 
-    def log_prob(self, X, *, where=None, given=None, orders: int = 1) -> np.ndarray:
+    def log_prob(self, X, *, where=None, given=None, orders: int = 1, order: Protocol | None = None) -> np.ndarray:
         """Log probability in nats of each image: of all pixels, of a region, of a region given another.
 
         `where` and `given` are masks (height, width), or one for each image; what is in neither is left open. The
-        pixels come in raster order. With more `orders` it is the log of the mean of p along as many orders (Eq. 14):
-        the eight scanning orders, then random ones.
+        pixels come in raster order, or in a fixed random one for a network that looks and learnt no other; or in the
+        `order` of a protocol, such as a masking mode. With more `orders` it is the log of the mean of p along as many
+        (Eq. 14): the eight scanning orders, then random ones.
         """
         self._check_fitted()
         self._check_number("orders", orders)
+        self._check_order(order)
         images = self._array(X)
         question = self._question(len(images), where, given)
-        return self._log_prob(self._encode(self._asked_alone(images, question)), question, orders)
+        protocols = [order] if order is not None else self._orders(orders)
+        return self._log_prob(self._encode(self._asked_alone(images, question)), question, protocols)
 
-    def _log_prob(self, x: Tensor, question: Question, orders: int | None) -> np.ndarray:
-        protocols = scan_orders(self.domains_.shape, orders or 1, self.seed_)
+    def _log_prob(self, x: Tensor, question: Question, protocols: Sequence[Protocol]) -> np.ndarray:
         is_long = len(x) > 500 or not self._scores_in_one_pass
         with share_bar("scoring", self.verbose if is_long else False) as report:
-            return log_prob(self.model_, x, question, protocols, report=report).numpy()
+            return log_prob(self.model_, x, question, protocols, self._generator(None), report).numpy()
+
+    def _orders(self, n: int) -> list[Protocol]:
+        if self._knows_raster:
+            return scan_orders(self.domains_.shape, n, self.seed_)
+        return random_orders(len(self.domains_), n, self.seed_ + 17)
+
+    @property
+    def _knows_raster(self) -> bool:
+        """Whether the raster order was trained: by whole paths always, by looks where the workload is in that order."""
+        return self._scores_in_one_pass or self.workload in ("joint", "marginals")
+
+    @property
+    def _order_of_drawing(self) -> Protocol:
+        return Canonical() if self._knows_raster else RandomOrder()
+
+    @staticmethod
+    def _check_order(order) -> None:
+        if not (order is None or isinstance(order, Protocol)):
+            raise QuestionError(f"order is {order!r}; it must be a protocol, such as anygiven.lattice.RandomOrder().")
 
     def elbo(self, X, *, n: int = 1, random_state=None) -> np.ndarray:
         """The evidence lower bound of each image (Eq. 8): the mean of log p(x | order) over random orders.
@@ -238,44 +264,58 @@ class ImageDensity(Density):
 
     # ------------------------------------------------------------------ draws
 
-    def sample(self, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
-               random_state=None) -> np.ndarray:  # fmt: skip
-        """New images (n, height, width[, channels])."""
+    def sample(self, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0, groups: str = "planned",
+               order: Protocol | None = None, random_state=None) -> np.ndarray:  # fmt: skip
+        """New images (n, height, width[, channels]); drawn as `inpaint` says."""
         self._check_fitted()
         self._check_number("n", n)
         nothing = torch.zeros(n, len(self.domains_), 4)
-        is_known = np.zeros(self.size_[:2], dtype=bool)
-        return self._decode(self._draw(nothing, self._mask(is_known, n), steps, temperature, random_state))
+        is_known = torch.zeros(nothing.shape[:2], dtype=torch.bool)
+        return self._decode(self._draw(nothing, is_known, steps, temperature, groups, order, random_state), self.white_)
 
     def inpaint(self, image, is_known, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
-                random_state=None) -> np.ndarray:  # fmt: skip
+                groups: str = "planned", order: Protocol | None = None, random_state=None) -> np.ndarray:  # fmt: skip
         """n completions (n, height, width[, channels]) of one image; what is known stays as it is.
 
-        By default pixel by pixel in raster order. With a number of `steps`, in groups planned by what each step is
-        known to lose. With "auto", black and white pixels that are nearly independent are revealed together, the surest
-        first; of many levels, as few planned groups as lose little. `is_known` is a mask (height, width); where each
-        channel is revealed on its own, it may be (height, width, channels).
+        By default pixel by pixel, in raster order, or a random one for a network that looks and learnt no other; or in
+        the `order` of a protocol, such as a masking mode. With a number of `steps`, in groups: "planned" by what each
+        step is known to lose, or each the "surest" pixels of all that are left. With "auto", black and white pixels
+        that are nearly independent are revealed together, the surest first; of many levels, as few planned groups as
+        lose little. `is_known` is a mask (height, width); where each channel is revealed on its own, it may be
+        (height, width, channels).
         """
         self._check_fitted()
         self._check_number("n", n)
-        x = self._encode_known(image, is_known).repeat(n, 1, 1)
-        return self._decode(self._draw(x, self._mask(is_known, n), steps, temperature, random_state))
+        x, known = self._encode_known(image, is_known), self._mask(is_known, 1)
+        drawn = self._draw(x.repeat(n, 1, 1), known.repeat(n, 1), steps, temperature, groups, order, random_state)
+        return self._decode(drawn, self._white_of(image, known))
+
+    def _white_of(self, image, known: Tensor) -> int:
+        """What white is called in an image of two levels, as far as it is known: 255, or 0 for 1."""
+        if self.n_levels_ != 2:
+            return self.white_
+        shown = images_array(image).reshape(known.numel(), -1)[known.flatten().numpy()]
+        return {255: 255, 1: 0}.get(int(shown.max(initial=0)), self.white_)
 
     def expected(self, image, is_known) -> np.ndarray:
         """The mean of every pixel that is not known, given those that are (height, width[, channels]), as floats."""
         self._check_fitted()
         x, known = self._encode_known(image, is_known), self._mask(is_known, 1)
         means = expected(self.model_, x, known)[0, :, : self._domain.n_channels].numpy()
-        return self._shown(means.reshape(1, *self.size_))[0]
+        return self._shown(means.reshape(1, *self.size_), self._white_of(image, known))[0]
 
-    def _draw(self, x: Tensor, is_known: Tensor, steps, temperature: float, random_state) -> Tensor:
-        check_drawing(len(x), steps, temperature)
+    def _draw(self, x: Tensor, is_known: Tensor, steps, temperature: float, groups: str, order: Protocol | None,
+              random_state) -> Tensor:  # fmt: skip
+        check_drawing(len(x), steps, temperature, groups)
+        self._check_order(order)
         generator = self._generator(random_state)
         question = Question(~is_known, is_known)
-        bound = MUTUAL_NATS if self.n_levels_ == 2 else None
-        path, choose = drawing_path(question, steps, self.report_["losses"], bound, lambda _: RandomOrder(), generator)
+        bound, losses = MUTUAL_NATS if self.n_levels_ == 2 else None, self.report_["losses"]
+        one_by_one, grouped = order or self._order_of_drawing, order or RandomOrder()
+        path, choose = drawing_path(question, steps, losses, bound, lambda _: grouped, generator, groups, one_by_one)
+        in_groups = choose is not None or path.n_steps < int(question.is_query.sum(1).max())
         with share_bar("drawing", self.verbose) as report:
-            return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=steps is not None)
+            return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=in_groups)
 
     @staticmethod
     def _check_number(name: str, n: int) -> None:
@@ -291,7 +331,9 @@ class ImageDensity(Density):
     def _encode_known(self, image, is_known) -> Tensor:
         """(1, N, 4) of one image and one mask; what is not known may hold anything."""
         array = images_array(image)
-        is_one = array.ndim == (2 if self.size_[2] == 1 else 3)  # of whatever size; it is checked when it is read
+        is_several = array.ndim == 3 and (array.shape[1:] == self.size_[:2] or array.shape[-1] > MAX_CHANNELS)
+        # Of whatever size; it is checked when it is read.
+        is_one = array.ndim == 2 or array.shape == self.size_ or (array.ndim == 3 and not is_several)
         array = self._array(array[None] if is_one else array)
         if array.shape[0] != 1:
             raise ImageError(f"{len(array)} images were given; inpaint takes one, such as images[0].")
@@ -326,12 +368,12 @@ class ImageDensity(Density):
             )
         return images
 
-    def _decode(self, cells: Tensor) -> np.ndarray:
-        return self._shown(images_of_cells(cells.numpy(), self.domains_, self.size_))
+    def _decode(self, cells: Tensor, white: int) -> np.ndarray:
+        return self._shown(images_of_cells(cells.numpy(), self.domains_, self.size_), white)
 
-    def _shown(self, images: np.ndarray) -> np.ndarray:
+    def _shown(self, images: np.ndarray, white: int) -> np.ndarray:
         """(n, height, width) where there is one channel; black and white as they were given."""
-        images = images * self.white_ if self.white_ else images
+        images = images * white if white else images
         return images[..., 0] if self.size_[2] == 1 else images
 
     def _mask(self, mask, n: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,11 @@ from anygiven.estimators.defaults import Architecture, text_architecture_for
 from anygiven.estimators.density import Density
 from anygiven.estimators.drawing import check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
-from anygiven.estimators.options import COUNT_OR_NONE
+from anygiven.estimators.options import COUNT, COUNT_OR_NONE
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
 from anygiven.inference import draw, log_prob, losses_by_evidence, refine
-from anygiven.lattice import Canonical, Protocol, Question, Strided
+from anygiven.lattice import BitReversal, Canonical, Protocol, Question, Strided
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import SYMBOL, Alike, domain_from_json
@@ -84,6 +84,16 @@ class ChunkScores:
     @property
     def bits_per_character(self) -> float:
         return float(-self.log_prob.sum() / math.log(2) / self.characters.sum())
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """How blanks are drawn."""
+
+    steps: int | str | None
+    temperature: float
+    groups: str
+    rounds: int  # of refining
 
 
 class TextDensity(Density):
@@ -152,20 +162,21 @@ class TextDensity(Density):
     def fit(self, X, y=None) -> TextDensity:
         """Learn from a string, a file (a path; .gz too) or a list of strings."""
         self._begin()
-        if not isinstance(self.length, int) or self.length < 1:
+        if not COUNT.allows(self.length):
             raise TextError(f"The length is {self.length!r}; it must be a whole number of characters, at least 1.")
         with share_bar("reading", self.verbose) as report:
             corpus = read_corpus(X, self.alphabet, report)
         longest = int((corpus.ends - corpus.starts).max())
         if longest < self.length:
+            which = "The text has" if len(corpus.ends) == 1 else "The longest string has"
             raise TextError(
-                f"The text has {longest} characters and length is {self.length}; give more text or a smaller length."
+                f"{which} {longest} characters and length is {self.length}; give more text or a smaller length."
             )
         self.alphabet_ = corpus.alphabet
         self.architecture_ = self._architecture(len(corpus))
         objective = text_objective_of(self.workload, self.network)
         recipe = Recipe(self.domains, self.architecture_, objective, self._settings())
-        learn, held = _split(corpus, self.length)
+        learn, held, is_held_out = _split(corpus, self.length)
         fingerprint = ""
         if self.checkpoint:
             fingerprint = fingerprint_of(recipe, str(self.workload), np.asarray(corpus.symbols[: 1 << 24]), corpus.ends)
@@ -179,7 +190,8 @@ class TextDensity(Density):
             "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
         }  # fmt: skip
         self.report_["losses"] = losses_by_evidence(self.model_, held)
-        self.report_["held_out_bits_per_character"] = self._score(held).bits_per_character
+        if is_held_out:
+            self.report_["held_out_bits_per_character"] = self._score(held).bits_per_character
         return self
 
     def _architecture(self, n_characters: int) -> Architecture:
@@ -206,14 +218,15 @@ class TextDensity(Density):
 
     # ------------------------------------------------------------------ how likely
 
-    def log_prob(self, X, *, evidence=None, order: Protocol | None = None, blank: str = BLANK) -> np.ndarray:
+    def log_prob(self, X, *, evidence=None, order: Protocol | str = "left-to-right", blank: str = BLANK) -> np.ndarray:
         """Log probability in nats of each string, from left to right.
 
         A string may be shorter than `length`: what follows it is left open. With evidence (one string for all or
         one for each, blanks where nothing is known): log p(string | evidence), over the evidence's blanks. A blank
-        in the string is not asked.
+        in the string is not asked. `order` is "left-to-right", "strided", "bit-reversal" or a protocol.
         """
         self._check_fitted()
+        protocol = _order(order, self.length)
         x, is_query = self._encode(_as_list(X), blank)
         is_evidence = torch.zeros_like(is_query)
         if evidence is not None:
@@ -221,10 +234,17 @@ class TextDensity(Density):
             x_known, is_evidence = self._encode(known * len(x) if len(known) == 1 else known, blank)
             if len(x_known) != len(x):
                 raise QuestionError(f"There are {len(x)} strings and {len(x_known)} of evidence; they must match.")
+            differs = is_query & is_evidence & (x != x_known).any(-1)
+            if bool(differs.any()):
+                row, place = differs.nonzero()[0].tolist()
+                raise QuestionError(
+                    f"String {row} and its evidence have different characters at place {place}; put {blank!r} there in "
+                    "one of them."
+                )
             x = torch.where(is_evidence.unsqueeze(-1), x_known, x)
         question = Question(is_query & ~is_evidence, is_evidence)
         with share_bar("scoring", self.verbose if len(x) > 2000 else False) as report:
-            return log_prob(self.model_, x, question, [order or Canonical()], report=report).numpy()
+            return log_prob(self.model_, x, question, [protocol], report=report).numpy()
 
     def score_chunks(self, X) -> ChunkScores:
         """A text (a string, a file or a list of strings) in pieces of `length` that know nothing of each other.
@@ -256,10 +276,12 @@ class TextDensity(Density):
 
     def _read(self, text: str, blank: str) -> tuple[np.ndarray, np.ndarray]:
         """(n,) symbols of a question and (n,) where they are given; a blank is one symbol."""
-        if len(blank) != 1:
+        if not isinstance(blank, str) or len(blank) != 1:
             raise QuestionError(f"The blank sign is {blank!r}; it must be one character.")
-        nothing = np.zeros(1, dtype=np.int64)
-        pieces = [self.alphabet_.symbols(piece) for piece in text.split(blank)]
+        nothing, pieces, before = np.zeros(1, dtype=np.int64), [], 0
+        for piece in text.split(blank):
+            pieces.append(self.alphabet_.symbols(piece, before))
+            before += len(piece) + 1
         symbols = np.concatenate([part for piece in pieces for part in (piece, nothing)][:-1])
         ends = np.cumsum([len(piece) + 1 for piece in pieces])[:-1]
         is_given = np.ones(len(symbols), dtype=bool)
@@ -293,8 +315,10 @@ class TextDensity(Density):
     def conditional(self, place: int, evidence: str = "", *, blank: str = BLANK) -> CategoricalConditional:
         """The distribution of the character at a place (counted from 0) given the others."""
         self._check_fitted()
-        if not 0 <= place < self.length:
-            raise QuestionError(f"There is no place {place}; places are 0 to {self.length - 1}.")
+        if not COUNT_OR_NONE.allows(place) or place >= self.length:
+            raise QuestionError(f"There is no place {place!r}; places are the whole numbers 0 to {self.length - 1}.")
+        if not isinstance(evidence, str):
+            raise QuestionError(f"The evidence is one string with blanks; {type(evidence).__name__} is not one.")
         x, is_evidence = self._encode([evidence], blank)
         if is_evidence[0, place]:
             held = self.alphabet_.domain.values[int(x[0, place, SYMBOL])]
@@ -307,67 +331,72 @@ class TextDensity(Density):
     # ------------------------------------------------------------------ draws
 
     def sample(self, n: int = 1, *, start: str = "", steps: int | str | None = None, temperature: float = 1.0,
-               random_state=None) -> list[str]:  # fmt: skip
+               groups: str = "planned", random_state=None) -> list[str]:  # fmt: skip
         """New pieces of text, all beginning with `start`."""
         self._check_fitted()
+        if not isinstance(start, str):
+            raise QuestionError(f"The start is a string; {type(start).__name__} is not one.")
         given = self.alphabet_.symbols(start)
         if len(given) > self.length:
             raise QuestionError(
                 f"The start has {len(given)} {self._units} and the model's length is {self.length}; shorten it."
             )
         symbols = np.concatenate([given, np.zeros(self.length - len(given), dtype=np.int64)])
-        return self._fill(symbols, np.arange(self.length) < len(given), n, steps, temperature, random_state)
+        how = _Drawing(steps, temperature, groups, 0)
+        return self._fill(symbols, np.arange(self.length) < len(given), n, how, random_state)
 
     def fill(self, text: str, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0, refine: int = 0,
-             blank: str = BLANK, random_state=None) -> list[str]:  # fmt: skip
+             groups: str = "planned", blank: str = BLANK, random_state=None) -> list[str]:  # fmt: skip
         """n texts with every blank drawn given all that is there, and nothing else changed.
 
-        By default one character a network call, from left to right. With a number of `steps`, in groups planned by
-        what each step is known to lose; with "auto", what is nearly independent is revealed together. `refine` says how
-        often each blank is then drawn again, and kept or not by what the whole text is worth from left to right:
-        slower, and much better where many characters are blank. A text longer than `length` is filled window by
-        window, each half a window beyond the last.
+        By default one character a network call, from left to right. With a number of `steps`, in groups: "planned" by
+        what each step is known to lose, or each the "surest" of all that are left; with "auto", what is nearly
+        independent is revealed together. `refine` says how often each blank is then drawn again, and kept or not by
+        what the whole text is worth from left to right: slower, and much better where many characters are blank. A text
+        longer than `length` is filled window by window, each half a window beyond the last, so that what is drawn has
+        at least a quarter of a window on either side.
         """
         self._check_fitted()
         if not isinstance(text, str) or not text:
             raise QuestionError("There is nothing to fill: give a string with blanks.")
         if not COUNT_OR_NONE.allows(refine):
             raise QuestionError(f"refine is {refine!r}; it must be {COUNT_OR_NONE}.")
-        return self._fill(*self._read(text, blank), n, steps, temperature, random_state, refine)
+        how = _Drawing(steps, temperature, groups, int(refine))
+        return self._fill(*self._read(text, blank), n, how, random_state)
 
-    def _fill(self, symbols: np.ndarray, is_given: np.ndarray, n: int, steps, temperature: float,
-              random_state, rounds: int = 0) -> list[str]:  # fmt: skip
-        check_drawing(n, steps, temperature)
+    def _fill(self, symbols: np.ndarray, is_given: np.ndarray, n: int, how: _Drawing, random_state) -> list[str]:
+        check_drawing(n, how.steps, how.temperature, how.groups)
         generator = self._generator(random_state)
         drawn, is_known = symbols[None].repeat(n, axis=0), is_given.copy()  # (n, L), (L,)
-        for begin in self._windows(len(symbols)):
-            window = slice(begin, begin + self.length)
-            if not is_known[window].all():
-                drawn[:, window] = self._fill_window(
-                    drawn[:, window], is_known[window], steps, temperature, generator, rounds
-                )
-                is_known[window] = True
+        for window, until in self._windows(len(symbols)):
+            is_asked = ~is_known[window]
+            if is_asked[: until - window.start].any():
+                filled = self._fill_window(drawn[:, window], ~is_asked, how, generator)
+                drawn[:, window.start : until] = filled[:, : until - window.start]
+                is_known[window.start : until] = True
         return [self.alphabet_.text(row) for row in drawn]
 
-    def _windows(self, n: int) -> list[int]:
+    def _windows(self, n: int) -> list[tuple[slice, int]]:
+        """Pieces of at most `length`, each half a window beyond the last, the last at the very end; and up to where
+        each is kept: what lies in its last quarter is drawn again by the next, which sees more of what follows."""
         half = max(1, self.length // 2)
-        return list(range(0, max(1, n - self.length + half), half))
+        begins = [*range(0, max(0, n - self.length), half), max(0, n - self.length)]
+        windows = [slice(begin, min(n, begin + self.length)) for begin in begins]
+        return [(w, n if k + 1 == len(windows) else w.stop - self.length // 4) for k, w in enumerate(windows)]
 
-    def _fill_window(
-        self, symbols: np.ndarray, is_known: np.ndarray, steps, temperature: float, generator, rounds: int
-    ):
+    def _fill_window(self, symbols: np.ndarray, is_known: np.ndarray, how: _Drawing, generator) -> np.ndarray:
         """(n, L) symbols with what is not known drawn; L is at most `length`."""
         n, size = symbols.shape
         x = torch.from_numpy(cells_of(np.pad(symbols, ((0, 0), (0, self.length - size)))))
         is_evidence = torch.zeros(n, self.length, dtype=torch.bool)
         is_evidence[:, :size] = torch.from_numpy(is_known)
         is_query = ~is_evidence & (torch.arange(self.length) < size)
-        question = Question(is_query, is_evidence)
-        path, choose = drawing_path(question, steps, self.report_["losses"], MUTUAL_NATS, Strided, generator)
+        question, losses = Question(is_query, is_evidence), self.report_["losses"]
+        path, choose = drawing_path(question, how.steps, losses, MUTUAL_NATS, Strided, generator, how.groups)
         with share_bar("drawing", self.verbose if n * self.length > 5000 else False) as report:
-            drawn = draw(self.model_, x, path, generator, temperature, report, choose)
-        with share_bar("refining", self.verbose if rounds else False) as report:
-            drawn = refine(self.model_, drawn, question, rounds, generator, temperature, report)
+            drawn = draw(self.model_, x, path, generator, how.temperature, report, choose)
+        with share_bar("refining", self.verbose if how.rounds else False) as report:
+            drawn = refine(self.model_, drawn, question, how.rounds, generator, how.temperature, report)
         return drawn[:, :size, SYMBOL].numpy()
 
     # ------------------------------------------------------------------ saving
@@ -386,15 +415,18 @@ class TextDensity(Density):
         """What was learnt, for a person."""
         self._check_fitted()
         r = self.report_
-        bits = r.get("held_out_bits_per_character", math.nan)
+        bits = r.get("held_out_bits_per_character")
+        held_out = "Too short for a part to be held out" if bits is None else f"Held-out bits per character: {bits:.3f}"
         return (
             f"{r['characters']:,} characters in pieces of {r['length']}, {len(r['alphabet'])} symbols "
             f"{r['alphabet'][:60]!r};\n{r['parameters']:,} parameters, {r['steps']:,} steps in {r['seconds']:.0f} s "
-            f"({r['stopped']}).\nHeld-out bits per character: {bits:.3f}."
+            f"({r['stopped']}).\n{held_out}."
         )
 
 
 def _as_list(X) -> list[str]:
+    if not isinstance(X, Iterable):
+        raise QuestionError(f"Strings are asked for; {type(X).__name__} is not one.")
     texts = [X] if isinstance(X, str) else list(X)
     wrong = [text for text in texts if not isinstance(text, str)]
     if wrong:
@@ -402,11 +434,29 @@ def _as_list(X) -> list[str]:
     return texts
 
 
-def _split(corpus: Corpus, length: int) -> tuple[Chunks, Data]:
-    """All but the last twentieth (at most 200,000 characters) to learn from; chunks of the rest to validate on."""
+def _order(order: Protocol | str, length: int) -> Protocol:
+    """A protocol by its name, or as it is."""
+    named = {
+        "left-to-right": Canonical(),
+        "strided": Strided(max(2, round(length**0.5))),
+        "bit-reversal": BitReversal(),
+    }
+    if isinstance(order, str) and order in named:
+        return named[order]
+    if not isinstance(order, Protocol):
+        raise QuestionError(f"{order!r} is not an order: use one of {', '.join(named)}, or a protocol.")
+    if isinstance(order, Canonical) and order.order is not None and sorted(order.order) != list(range(length)):
+        raise QuestionError(f"The order must name each of the {length} places once.")
+    return order
+
+
+def _split(corpus: Corpus, length: int) -> tuple[Chunks, Data, bool]:
+    """All but the last twentieth (at most 200,000 characters) to learn from; chunks of the rest to validate on; and
+    whether they are held out: a text shorter than two chunks is learnt whole."""
     n = len(corpus)
     cut = max(min(n // 20, 200_000), length)
-    learn = corpus.part(0, n - cut) if n - cut >= length else corpus
+    is_held_out = n - cut >= length
+    learn = corpus.part(0, n - cut) if is_held_out else corpus
     held = Chunks(corpus.part(n - cut, n), length)
     places = torch.linspace(0, len(held) - 1, min(N_VALID, len(held))).long()
-    return Chunks(learn, length), held.rows(places)
+    return Chunks(learn, length), held.rows(places), is_held_out

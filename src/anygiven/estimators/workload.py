@@ -22,6 +22,8 @@ from anygiven.lattice import (
     Joint,
     KnownAsked,
     Looks,
+    Mode,
+    ModeMixture,
     Objective,
     RandomBudget,
     RandomOrder,
@@ -37,6 +39,7 @@ from anygiven.lattice import (
 )
 from anygiven.lattice.workloads import Mixture
 from anygiven.networks import NETWORKS, PathNetwork
+from anygiven.networks.unet import MAX_MODES, AbsorbingUNet
 from anygiven.variables import Schema
 
 # joint, other scans, regions, random evidence, some pixels, looks, any order in groups
@@ -152,13 +155,27 @@ def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> O
         parts = {name: looks for name in ("joint", "marginals", "conditionals") if (looks := _looking(name))}
         parts |= {"any": Activations(modes), "modes": Activations(modes), "random": Activations(Anywhere(shape))}
     if isinstance(workload, Staged):
+        _check_modes(workload, shape, network)
         is_path = issubclass(NETWORKS[network], PathNetwork)
         return WholePath(RegionEvidence(workload)) if is_path else Activations(workload)
     if isinstance(workload, Workload):
+        if isinstance(workload, RegionEvidence):
+            _check_modes(workload.modes, shape, network)
         return WholePath(workload) if issubclass(NETWORKS[network], PathNetwork) else Looks(workload)
     if not isinstance(workload, str) or workload not in parts:
         raise QuestionError(f"{workload!r} is not a workload for images: use one of {', '.join(parts)}, or a mode.")
     return parts[workload]
+
+
+def _check_modes(workload: Staged, shape: tuple[int, ...], network: str) -> None:
+    modes = workload.modes if isinstance(workload, ModeMixture) else (workload,)
+    for mode in modes:
+        if isinstance(mode, Mode) and tuple(mode.shape[:2]) != tuple(shape[:2]):
+            raise QuestionError(
+                f"A mode is for {mode.shape[:2]} and the images are {shape[:2]}; make it for their size."
+            )
+    if issubclass(NETWORKS[network], AbsorbingUNet) and len(modes) >= MAX_MODES:
+        raise QuestionError(f"There are {len(modes)} modes; the U-Net can be told {MAX_MODES - 1} apart.")
 
 
 def untrained_columns(workload: Any, schema: Schema, is_query: Tensor) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from anygiven.heads.categorical import Categorical
 from anygiven.heads.conditional import Conditional, Head, uniform
@@ -17,6 +18,7 @@ from anygiven.heads.mixtures import NARROW, Logistic
 
 FAR = 30.0  # scales: beyond all mass
 ENTRIES = 2**24  # numbers of a table of masses at a time
+N_POINTS = 8  # of an earlier channel, over which the mean of a later one is taken
 KERNEL = Logistic()
 
 
@@ -73,20 +75,45 @@ class PixelMixture:
             loc = self._moved(c, self.axis(levels[..., :c])).gather(-1, k).squeeze(-1)
             noise = KERNEL.inverse_cdf(uniform(loc.shape, generator)).to(loc.dtype)
             drawn = loc + self.scale[..., c].gather(-1, k).squeeze(-1) * noise
-            levels[..., c] = ((drawn + 1) * ((self.n_levels - 1) / 2)).round().clamp(0, self.n_levels - 1)
+            levels[..., c] = self._level(drawn)
         return levels
 
     @property
     def mean(self) -> Tensor:
-        """(…, C) levels: of each component, with the channels before at their means; Σ over levels of P(more)."""
-        means: list[Tensor] = []  # (…, K) each, as levels
+        """(…, C) levels: of each component, on average over points of the channels before."""
+        points = self.loc.new_zeros(1, *self.loc.shape[:-1], 0)  # (n points, …, K, channels before) on the axis
+        mass, means = torch.ones(points.shape[:-1]), []  # (n points, …, K)
         for c in range(self.loc.shape[-1]):
-            earlier = self.axis(torch.stack(means, dim=-1)) if means else self.loc[..., :0]
             first = c * (c - 1) // 2
-            loc, scale = self.loc[..., c] + (self.tie[..., first : first + c] * earlier).sum(-1), self.scale[..., c]
-            borders = self.axis(torch.arange(self.n_levels - 1, device=loc.device) + 0.5).tolist()
-            means.append(sum(((loc - border) / scale).sigmoid() for border in borders) + torch.zeros_like(loc))
+            loc = self.loc[..., c] + (self.tie[..., first : first + c] * points).sum(-1)  # (n points, …, K)
+            means.append((mass * self._mean_level(loc, self.scale[..., c])).sum(0))
+            if c + 1 < self.loc.shape[-1]:
+                levels, shares = self._points(c, loc)  # (P, n points, …, K)
+                before = points.expand(len(levels), *points.shape)
+                points = torch.cat([before, self.axis(levels).unsqueeze(-1)], dim=-1).flatten(0, 1)
+                mass = (mass * shares).flatten(0, 1)
         return (self.log_weights.exp().unsqueeze(-1) * torch.stack(means, dim=-1)).sum(-2)
+
+    def _points(self, c: int, loc: Tensor) -> tuple[Tensor, Tensor]:
+        """Levels of a channel and their masses: all levels where there are few, else some of equal mass."""
+        if self.n_levels <= N_POINTS:
+            levels = torch.arange(self.n_levels, dtype=loc.dtype).view(-1, *[1] * loc.dim()).expand(-1, *loc.shape)
+            return levels, torch.stack([self._log_mass(c, level[..., 0], loc).exp() for level in levels])
+        shares = (torch.arange(N_POINTS, dtype=loc.dtype) + 0.5) / N_POINTS
+        drawn = loc + self.scale[..., c] * KERNEL.inverse_cdf(shares).view(-1, *[1] * loc.dim())
+        return self._level(drawn), torch.full_like(drawn, 1 / N_POINTS)
+
+    def _level(self, place: Tensor) -> Tensor:
+        """The level of a place on the axis."""
+        return ((place + 1) * ((self.n_levels - 1) / 2)).round().clamp(0, self.n_levels - 1)
+
+    def _mean_level(self, loc: Tensor, scale: Tensor) -> Tensor:
+        """Σ over the borders between levels of P(above it)."""
+        if len(loc) == 1 or self.n_levels <= 32:
+            borders = self.axis(torch.arange(self.n_levels - 1) + 0.5).tolist()
+            return sum(((loc - border) / scale).sigmoid() for border in borders) + torch.zeros_like(loc)
+        above = scale * (softplus((loc + 1) / scale) - softplus((loc - 1) / scale))  # as an integral: quicker, as near
+        return above * ((self.n_levels - 1) / 2)
 
     def entropy(self) -> Tensor:
         """(…) nats: that of the components' choice and, on average, of their channels; an upper bound."""
@@ -98,10 +125,13 @@ class PixelMixture:
         weights = self.log_weights.exp()
         return (weights * bounded).sum(-1) + Categorical(self.logits).entropy()
 
-    def temperature(self, t: float) -> PixelMixture:
-        """p^(1/t) of each component, see KernelMixture; the mass beyond the borders is left out of account."""
-        logits = self.log_weights / t + (1 - 1 / t) * self.scale.log().sum(-1)
-        return replace(self, logits=logits, scale=self.scale * math.sqrt(t))
+    def channel(self, c: int, log_weights: Tensor, earlier: Tensor) -> LevelMixture:
+        """One channel given those before it (…, c) on the axis, with the components weighed by them."""
+        loc, scale = self._moved(c, earlier).unsqueeze(-1), self.scale[..., c : c + 1]
+        return LevelMixture(PixelMixture(log_weights, loc, scale, self.tie[..., :0], self.n_levels))
+
+    def temperature(self, t: float) -> TemperedPixels:
+        return TemperedPixels(self, t)
 
     def mixed(self, others) -> PixelMixture:
         """The equal mixture with others: all components together."""
@@ -156,6 +186,36 @@ class LevelMixture(Conditional):
 
     def temperature(self, t: float) -> Categorical:
         return self.table.temperature(t)
+
+
+@dataclass(frozen=True)
+class TemperedPixels:
+    """p^(1/t) of each channel given the channels before it: exact for one, channel by channel for several."""
+
+    pixel: PixelMixture
+    t: float
+
+    def log_prob(self, levels: Tensor) -> Tensor:
+        """(…, C) levels → (…)."""
+        return self._along(lambda c, tempered: levels[..., c])[1]
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """(…, C) levels."""
+        return self._along(lambda c, tempered: tempered.sample(generator))[0]
+
+    def _along(self, level_of) -> tuple[Tensor, Tensor]:
+        """The levels, channel after channel, and their log probability."""
+        log_weights, earlier = self.pixel.log_weights, self.pixel.loc[..., 0, :0]
+        levels, total = [], torch.zeros_like(log_weights[..., 0])
+        for c in range(self.pixel.loc.shape[-1]):
+            channel = self.pixel.channel(c, log_weights, earlier)
+            tempered = channel.temperature(self.t)
+            level = level_of(c, tempered).to(log_weights.dtype)
+            total = total + tempered.log_prob(level)
+            log_weights = log_weights + self.pixel._log_mass(c, level, channel.pixel.loc[..., 0])
+            earlier = torch.cat([earlier, self.pixel.axis(level).unsqueeze(-1)], dim=-1)
+            levels.append(level)
+        return torch.stack(levels, dim=-1), total
 
 
 class PixelHead(nn.Module):

@@ -1,12 +1,13 @@
 """Plain functions of (model, question, protocol): how likely, a draw, the gaps filled."""
 
-from anygiven.inference.drawing import draw, expected, nearly_independent
+from anygiven.inference.drawing import draw, expected, nearly_independent, surest_first
 from anygiven.inference.likelihood import (
     elbo,
     log_prob,
     log_prob_by_ratio,
     losses_by_evidence,
     order_ensemble,
+    random_orders,
     scan_orders,
 )
 from anygiven.inference.refining import refine
@@ -14,5 +15,5 @@ from anygiven.inference.summaries import fill, summarise
 
 __all__ = [
     "draw", "elbo", "expected", "fill", "log_prob", "log_prob_by_ratio", "losses_by_evidence", "nearly_independent",
-    "order_ensemble", "refine", "scan_orders", "summarise",
+    "order_ensemble", "random_orders", "refine", "scan_orders", "summarise", "surest_first",
 ]  # fmt: skip

@@ -66,6 +66,18 @@ def nearly_independent(bound: float) -> Choice:
     return choose
 
 
+def surest_first(n_steps: int) -> Choice:
+    """In so many steps of about equal size: each reveals what is surest of all that is still asked."""
+
+    def choose(walk: Walk, entropy: Tensor) -> Tensor:
+        asked = walk.is_asked[:, walk.columns]
+        n = (asked.sum(1, keepdim=True) / max(1, n_steps - walk.t)).ceil()
+        rank = entropy.masked_fill(~asked, torch.inf).argsort(1).argsort(1)
+        return asked & (rank < n)
+
+    return choose
+
+
 @torch.no_grad()
 def expected(model: AnyOrderModel, x: Tensor, is_known: Tensor) -> Tensor:
     """(B, N, 4) x with the mean of every variable that is not known, seen at once; for variables that are alike."""

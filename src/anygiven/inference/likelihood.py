@@ -59,19 +59,25 @@ def log_prob_by_ratio(
 
 def order_ensemble(n_variables: int, n_orders: int, seed: int = 0) -> list[Protocol]:
     """The canonical order and further orders, the same for every row, so an answer does not depend on its batch."""
-    generator = torch.Generator().manual_seed(seed + 11)
-    orders = [torch.randperm(n_variables, generator=generator).tolist() for _ in range(n_orders - 1)]
-    return [Canonical(), *(Canonical(tuple(order)) for order in orders)]
+    return [Canonical(), *random_orders(n_variables, n_orders - 1, seed + 11)]
+
+
+def random_orders(n_variables: int, n_orders: int, seed: int) -> list[Protocol]:
+    """Orders drawn once, the same for every row."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = [torch.randperm(n_variables, generator=generator).tolist() for _ in range(n_orders)]
+    return [Canonical(tuple(order)) for order in drawn]
 
 
 @torch.no_grad()
 def losses_by_evidence(model: AnyOrderModel, data, n_sizes: int = 12, seed: int = 0) -> tuple[list[int], list[float]]:
     """What a variable costs, in nats, when so many random others are known: sizes of the evidence, and losses.
 
-    `data` has cells x (n, N, 4) and is_present (n, N).
+    `data` has cells x (n, N, 4) and is_present (n, N); the rows with the most variables tell.
     """
     generator = torch.Generator().manual_seed(seed)
-    n = int(data.is_present.sum(1).min())
+    n = int(data.is_present.sum(1).max())
+    data = data.rows(data.is_present.sum(1) == n)
     sizes = sorted({round(k * max(n - 1, 0) / max(n_sizes - 1, 1)) for k in range(n_sizes)})
     losses = []
     for size in sizes:
@@ -83,10 +89,8 @@ def losses_by_evidence(model: AnyOrderModel, data, n_sizes: int = 12, seed: int 
 
 def scan_orders(shape: tuple[int, ...], n_orders: int, seed: int = 0) -> list[Protocol]:
     """Orders of a grid: the raster order, its mirror images, their transposes, and then random ones."""
-    generator = torch.Generator().manual_seed(seed + 13)
-    scans = [scan_order(shape, number) for number in range(1, min(n_orders, N_SCANS))]
-    others = [tuple(torch.randperm(math.prod(shape), generator=generator).tolist()) for _ in range(n_orders - N_SCANS)]
-    return [Canonical(), *(Canonical(order) for order in [*scans, *others])]
+    scans = [Canonical(scan_order(shape, number)) for number in range(1, min(n_orders, N_SCANS))]
+    return [Canonical(), *scans, *random_orders(math.prod(shape), n_orders - N_SCANS, seed + 13)]
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from anygiven.inference.drawing import draw
+from anygiven.inference.drawing import MAX_ROWS, MAX_VARIABLES, draw
 from anygiven.lattice import Canonical, Path, Question
 from anygiven.lattice.question import random_integers
 from anygiven.model import AnyOrderModel
@@ -32,6 +32,17 @@ def refine(
 ) -> Tensor:
     """(B, N, 4) x, whose query is drawn already, after so many rounds; in a round each variable is drawn again once, on
     average. The law tends to p(query, evidence)^(1/temperature)."""
+    if rounds == 0 or not bool(question.is_query.any()):
+        return x
+    out, chunks = x.clone(), torch.arange(len(x)).split(max(1, min(MAX_ROWS, MAX_VARIABLES // x.shape[1])))
+    for k, rows in enumerate(chunks):
+        part = Question(question.is_query[rows], question.is_evidence[rows])
+        so_far = None if report is None else lambda share, k=k, r=report: r((k + share) / len(chunks))
+        out[rows] = _refine(model, x[rows], part, rounds, generator, temperature, so_far)
+    return out
+
+
+def _refine(model, x: Tensor, question: Question, rounds: int, generator, temperature: float, report) -> Tensor:
     everything = question.is_query | question.is_evidence
     joint = Canonical().path(Question(everything, torch.zeros_like(everything)))
     log_p = model.log_prob(x, joint).sum(1)

@@ -160,10 +160,14 @@ class ModeMixture(Staged):
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self):
+        if not self.modes:
+            raise QuestionError("A mixture needs at least one mode.")
         if self.weights is not None and len(self.weights) != len(self.modes):
             raise QuestionError(
                 f"There are {len(self.modes)} modes and {len(self.weights)} weights; give one for each."
             )
+        if self.weights is not None and not (min(self.weights) >= 0 and 0 < sum(self.weights) < math.inf):
+            raise QuestionError(f"The weights {self.weights} must be numbers of at least 0, and not all 0.")
 
     def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         which = draw_index(self.weights or (1.0,) * len(self.modes), shape[0], generator)
@@ -187,8 +191,11 @@ class RegionEvidence(Workload):
 
 
 def scan_order(shape: Shape, number: int) -> tuple[int, ...]:
-    """One of eight: the raster order, its mirror images, and their transposes; channels stay in order."""
-    place = torch.arange(math.prod(shape)).view(*shape[:2], -1)
+    """One of eight: the raster order, its mirror images, and their transposes.
+
+    Where each channel is a variable, they stand side by side in a row: mirrored, they come in reverse.
+    """
+    place = torch.arange(math.prod(shape)).view(shape[0], -1)
     sides = [d for k, d in enumerate((1, 0)) if number % 4 >> k & 1]
     turned = place.flip(sides) if sides else place
     return tuple((turned.transpose(0, 1) if number >= 4 else turned).flatten().tolist())

@@ -5,6 +5,7 @@ To add one, write a class here: the CLI, the docs and the contract tests find it
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -159,21 +160,52 @@ def planned_sizes(losses: Sequence[float], n_groups: int) -> tuple[int, ...]:
     """Sizes of the groups that lose least: ARDM's dynamic programme.
 
     losses[t] is what one variable costs when t others are known. A group that begins at step s asks all its members
-    with what is known at s, so steps s … t−1 in one group cost (t − s) · losses[s]. O(groups · n²).
+    with what is known at s, so steps s … t−1 in one group cost (t − s) · losses[s]. O(groups · n).
     """
     n = len(losses)
     falling = np.maximum.accumulate(np.asarray(losses, dtype=float)[::-1])[::-1]  # more evidence never costs more
+    # Where the losses are level all plans cost the same; the slightest fall makes their groups equal.
+    slopes = (falling + 1e-9 * max(1.0, float(falling[0])) * np.arange(n, 0, -1) / n).tolist()
     n_groups = max(1, min(int(n_groups), n))
-    s, t = np.arange(n)[:, None], np.arange(1, n + 1)[None, :]
-    cost = np.where(t > s, (t - s) * falling[:, None], np.inf)  # (s, t): one group from s to t
-    best = cost[0].copy()  # of reaching t with one group
+    best = [math.inf] + [t * slopes[0] for t in range(1, n + 1)]  # of reaching t with one group
     choices = []
     for _ in range(n_groups - 1):
-        total = np.concatenate([[np.inf], best])[:-1, None] + cost  # the last group begins at s
-        choices.append(total.argmin(0))
-        best = total.min(0)
+        best, choice = _with_one_group_more(best, slopes)
+        choices.append(choice)
     ends, at = [n], n
     for choice in reversed(choices):
-        at = int(choice[at - 1])
+        at = choice[at]
         ends.append(at)
     return tuple(np.diff([0, *reversed(ends)]).tolist())
+
+
+def _with_one_group_more(best: list[float], slopes: list[float]) -> tuple[list[float], list[int]]:
+    """min over s < t of best[s] + (t − s) · slopes[s] for each t, and the s that attains it.
+
+    Each s is a line in t, and the slopes only fall, so the lines that are ever lowest stand in a queue.
+    """
+    n = len(slopes)
+    found, choice = [math.inf] * (n + 1), [0] * (n + 1)
+    lines: list[tuple[float, float, int]] = []  # slope, height at nought, s
+    first = 0
+    for t in range(1, n + 1):
+        s = t - 1
+        if best[s] < math.inf:
+            line = (slopes[s], best[s] - s * slopes[s], s)
+            while len(lines) - first >= 2 and _is_never_lowest(lines[-2], lines[-1], line):
+                lines.pop()
+            lines.append(line)
+        while len(lines) - first >= 2 and _at(lines[first + 1], t) <= _at(lines[first], t):
+            first += 1
+        if len(lines) > first:
+            found[t], choice[t] = _at(lines[first], t), lines[first][2]
+    return found, choice
+
+
+def _at(line: tuple[float, float, int], t: int) -> float:
+    return line[0] * t + line[1]
+
+
+def _is_never_lowest(before: tuple[float, float, int], middle: tuple[float, float, int], after) -> bool:
+    """Whether the line after overtakes the one before no later than the middle one does."""
+    return (after[1] - before[1]) * (before[0] - middle[0]) <= (middle[1] - before[1]) * (before[0] - after[0])

@@ -20,7 +20,8 @@ GRAMS = (
 )  # fmt: skip
 OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
 ROWS_PER_WIDTH = 128  # of one n-gram's table, for each unit of the network's width; longer ones are hashed
-MIX = 2654435761  # spreads neighbouring indices over the rows
+MIX = 0x1E3779B97F4A7C15  # an odd number: the upper bits of a product with it depend on all bits of an index
+UPPER = 33  # bits below the upper ones
 
 
 def neighbours_for(domains: Sequence[Domain], width: int) -> Neighbours | None:
@@ -64,5 +65,5 @@ class Neighbours(nn.Module):
         found = torch.where(seen, symbols.gather(1, at).view_as(beside), self.n_symbols)
         found = torch.where(inside, found, self.n_symbols + 1)
         index = found.unsqueeze(-1).mul(self.powers).sum(-2)  # (B, L, grams)
-        row = torch.where(self.n_rows < self.max_rows, index, index * MIX % self.max_rows)
+        row = torch.where(self.n_rows < self.max_rows, index, ((index * MIX) >> UPPER) % self.max_rows)
         return self.merge(self.grams(self.first_row + row).flatten(2))

@@ -198,6 +198,7 @@ class PathBlock(nn.Module):
 class PathConvolutions(PathNetwork):
     settings = ("width", "depth", "dropout", "kernel")
     kinds = ("image",)
+    sees_the_asked = True
 
     def __init__(
         self, domains: Sequence[Domain], width: int = 64, depth: int = 8, dropout: float = 0.0, kernel: int = 5,

@@ -57,8 +57,9 @@ def as_bias(is_visible: Tensor) -> Tensor:
 
 
 def is_single_file(step: Tensor) -> Tensor:
-    """(B,) whether a row reveals one variable at a time."""
-    return asks(step).sum(1) <= last_step(step).squeeze(1) + 1
+    """(B,) whether a row reveals one variable at a time, at every step from the first to its last."""
+    ordered = torch.where(asks(step), step, NEVER).sort(dim=1).values  # (B, N) the asked ones first
+    return ((ordered == torch.arange(step.shape[1])) | (ordered == NEVER)).all(1)
 
 
 def n_tokens(step: Tensor, is_fused: Tensor) -> Tensor:
@@ -162,19 +163,40 @@ class PathTransformer(PathNetwork):
         offering = torch.where(sequence.content != NONE, sequence.content, sequence.place)
         return Attended(mask, mask is None, self.rotary(sequence.place), self.rotary(offering), n_remembered)
 
-    def walk(self, cells: Tensor, step: Tensor) -> CachedWalk:
-        return CachedWalk(self, cells, step)
+    def walk(self, cells: Tensor, step: Tensor) -> PathWalk:
+        is_fused = is_single_file(step) & self.fuses
+        if bool(is_fused.all()) or not bool(is_fused.any()):
+            return CachedWalk(self, cells, step, bool(is_fused.all()))
+        return MixedWalk(self, cells, step, is_fused)
+
+
+class MixedWalk(PathWalk):
+    """Rows that reveal one variable at a time beside rows that reveal groups: each kind walks on its own."""
+
+    def __init__(self, network: PathTransformer, cells: Tensor, step: Tensor, is_fused: Tensor):
+        self.out = torch.zeros(*step.shape, network.width)
+        self.parts = [
+            (rows, CachedWalk(network, cells[rows], step[rows], fuse))
+            for fuse in (True, False)
+            if len(rows := (is_fused == fuse).nonzero().squeeze(1))
+        ]
+
+    def features(self) -> Tensor:
+        for rows, walk in self.parts:
+            self.out[rows] = walk.features()
+        return self.out
+
+    def reveal(self, cells: Tensor, step: Tensor) -> None:
+        for rows, walk in self.parts:
+            walk.reveal(cells[rows], step[rows])
 
 
 class CachedWalk(PathWalk):
-    """A path with the keys and values of all that was seen; the same answers as one pass over the whole path.
+    """A path with the keys and values of all that was seen; the same answers as one pass over the whole path."""
 
-    The whole batch is fused, or none of it, so rows that reveal groups are best walked apart from those that do not.
-    """
-
-    def __init__(self, network: PathTransformer, cells: Tensor, step: Tensor):
+    def __init__(self, network: PathTransformer, cells: Tensor, step: Tensor, is_fused: bool):
         self.network, self.cells, self.step, self.t = network, cells, step, 0
-        self.is_fused = network.fuses and bool(is_single_file(step).all())
+        self.is_fused = is_fused
         self.remembered = step.new_zeros(len(step), 0)  # (B, K) from when on each remembered token is visible
         self.memories = [Memory.empty(len(step), network.n_heads, network.head_width) for _ in network.blocks]
         self.revealed = step == EVIDENCE  # (B, N) content that is not yet in memory

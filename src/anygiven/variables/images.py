@@ -83,13 +83,16 @@ def _checked(array: np.ndarray, n_levels: int | None) -> Images:
 def images_array(source) -> np.ndarray:
     """The numbers of an array, a file or a folder, as they are."""
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
+        path, name = Path(source), None
+        if ".npz:" in str(source) and not path.exists():  # file.npz:name
+            before, name = str(source).rsplit(":", 1)
+            path = Path(before)
         if path.is_dir():
             return _read_folder(path)
         if not path.exists():
             raise ImageError(f"There is no file {path}; check the path.")
         if path.suffix == ".npz":
-            return _read_npz(path)
+            return _read_npz(path, name)
         if path.suffix.lower() in ENDINGS:
             return read_picture(path)[None]
         raise ImageError(f"{path} is neither a folder, an npz file nor a picture ({', '.join(ENDINGS)}).")
@@ -101,18 +104,22 @@ def images_array(source) -> np.ndarray:
         raise ImageError("The images have different sizes; cut or scale them to one size.") from None
 
 
-def _read_npz(path: Path) -> np.ndarray:
-    """The array called images, data, train or x_train; or the only one."""
+def _read_npz(path: Path, wanted: str | None) -> np.ndarray:
+    """The array of this name; else that called images, data, train or x_train, or the only one."""
     try:
         with np.load(path, allow_pickle=False) as file:
             names = list(file)
             known = next((n for n in ("images", "data", "train", "x_train") if n in names), None)
             name = known or (names[0] if len(names) == 1 else None)
+            if wanted is not None:
+                name = wanted if wanted in names else None
             array = None if name is None else file[name]
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ImageError(f"{path} could not be read: {error}.") from None
     if array is None:
-        raise ImageError(f"{path} has the arrays {', '.join(names)}; call the images 'images'.")
+        raise ImageError(
+            f"{path} has the arrays {', '.join(names)}; name one: {path}:{names[0] if names else 'images'}."
+        )
     return array
 
 

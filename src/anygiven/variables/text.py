@@ -8,7 +8,7 @@ import os
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ BYTES = "".join(map(chr, range(256)))  # one character a byte
 BLOCK = 1 << 24  # characters read at a time
 MAX_IN_MEMORY = 1 << 28  # symbols; beyond, they are mapped from a file
 MAX_ALPHABET = 4096
+ENDINGS = (".txt", ".text", ".gz", ".md", ".csv", ".json", ".html", ".xml")
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,21 @@ class Alphabet:
     def is_bytes(self) -> bool:
         return self.characters == BYTES
 
-    def symbols(self, text: str) -> np.ndarray:
-        """(n,) places of a text's characters in the alphabet; one outside is an error that names it."""
-        return self.places(as_bytes(text) if self.is_bytes else text)
+    def symbols(self, text: str, before: int = 0) -> np.ndarray:
+        """(n,) places of a text's characters in the alphabet; one outside is an error that names it.
 
-    def places(self, text: str) -> np.ndarray:
+        `before` is how many characters came before.
+        """
+        return self.places(as_bytes(text) if self.is_bytes else text, before)
+
+    def places(self, text: str, before: int = 0) -> np.ndarray:
         """(n,) places of characters in the alphabet, as they are."""
         symbols = self._places[np.minimum(code_points(text), len(self._places) - 1)]
         unknown = symbols == len(self.characters)
         if unknown.any():
             at = int(unknown.argmax())
             raise TextError(
-                f"The text has {text[at]!r} at place {at + 1}, which is not in the model's alphabet "
+                f"The text has {text[at]!r} at place {before + at}, which is not in the model's alphabet "
                 f"({show_characters(self.characters)}); replace it, or fit with another alphabet."
             )
         return symbols
@@ -130,7 +134,7 @@ def read_corpus(source, alphabet: str | None = None, report: Callable[[float], N
     symbols = np.empty(n, dtype=kind) if n <= MAX_IN_MEMORY else _on_disk(n, kind)
     at = 0
     for block in text.blocks():
-        symbols[at : at + len(block)] = found.places(block)
+        symbols[at : at + len(block)] = found.places(block, at)
         at += len(block)
         if report:
             report(0.5 + 0.5 * at / n)
@@ -138,6 +142,10 @@ def read_corpus(source, alphabet: str | None = None, report: Callable[[float], N
 
 
 def _alphabet(wanted: str | None, counts: Counter) -> Alphabet:
+    if not (wanted is None or (isinstance(wanted, str) and wanted)):
+        raise TextError(f"The alphabet is {wanted!r}; it must be 'text8', 'bytes' or the characters themselves.")
+    if any("\ud800" <= character <= "\udfff" for character in counts):
+        raise TextError("The text has half a character (a lone surrogate); clean it, or fit with alphabet='bytes'.")
     if wanted in (None, "bytes"):
         if len(counts) > MAX_ALPHABET:
             raise TextError(f"The text has {len(counts)} different characters, more than {MAX_ALPHABET}; use 'bytes'.")
@@ -162,6 +170,8 @@ class _Source:
             self.source = _strings(source)  # a generator can be read only once
         if isinstance(source, str) and len(source) < 4096 and "\n" not in source and os.path.isfile(source):
             self.source = Path(source)
+        if isinstance(self.source, str) and looks_like_a_path(self.source):
+            raise TextError(f"There is no file {self.source}; check the path.")
         if isinstance(self.source, os.PathLike) and not os.path.isfile(self.source):
             raise TextError(f"There is no file {self.source}; check the path.")
 
@@ -204,7 +214,14 @@ class _Source:
             raise TextError(f"{path} could not be read: {error}.") from None
 
 
+def looks_like_a_path(text: str) -> bool:
+    """A word with a file's ending, which nobody would learn as a text."""
+    return len(text) < 4096 and not any(c.isspace() for c in text) and Path(text).suffix.lower() in ENDINGS
+
+
 def _strings(source) -> Sequence[str]:
+    if not isinstance(source, Iterable):
+        raise TextError(f"A text is a string, a file or strings; {type(source).__name__} is none of them.")
     texts = list(source)
     wrong = [text for text in texts if not isinstance(text, str)]
     if wrong:

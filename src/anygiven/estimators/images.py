@@ -313,9 +313,10 @@ class ImageDensity(Density):
         bound, losses = MUTUAL_NATS if self.n_levels_ == 2 else None, self.report_["losses"]
         one_by_one, grouped = order or self._order_of_drawing, order or RandomOrder()
         path, choose = drawing_path(question, steps, losses, bound, lambda _: grouped, generator, groups, one_by_one)
-        in_groups = choose is not None or path.n_steps < int(question.is_query.sum(1).max())
+        # Scans were trained as whole paths; groups and orders of your own are better looked at anew each step.
+        looks_again = choose is not None or order is not None or path.n_steps < int(question.is_query.sum(1).max())
         with share_bar("drawing", self.verbose) as report:
-            return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=in_groups)
+            return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=looks_again)
 
     @staticmethod
     def _check_number(name: str, n: int) -> None:

@@ -255,7 +255,7 @@ class TableHead(JointHead):
         # The two ordinal numbers of each column, moved along its axis.
         pair = torch.stack([2 * columns, 2 * columns + 1], dim=1).flatten()
         shared = self._apply(self.order, pair, features, columns.repeat_interleave(2) if per_variable else None)
-        a, b = shared.view(-1, len(columns), 2).unbind(-1)
+        a, b = shared.unflatten(-1, (len(columns), 2)).unbind(-1)
         position = self.position[at]
         logits = logits + self.ordered[at] * (a[:, segment] * position + b[:, segment] * position**2)
         start = self.n_symbols[columns].cumsum(0) - self.n_symbols[columns]

@@ -4,7 +4,7 @@ Networks of the same width and depth with fresh weights (speed does not depend o
     likelihood      joint log p of a batch by the path Transformer in one pass, against a masked Transformer called once
                     per step for the batch (as MAC's code does), and against its steps unrolled into full batches
     drawing         a batch of texts by the path Transformer with its key/value cache, against looking again each step
-The path Transformer's n-gram tables come on top of the equal parameters of both networks.
+Both networks have the same n-gram tables.
 """
 
 from __future__ import annotations

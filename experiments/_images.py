@@ -48,6 +48,8 @@ PAPER_MNIST = {"network": "unet", "width": 32, "depth": 4, "n_sizes": 1, "learni
                "batch_size": 128}  # fmt: skip
 PAPER_CIFAR = {"network": "unet", "width": 128, "depth": 32, "n_sizes": 1, "learning_rate": 2e-4, "muon": False,
                "batch_size": 32}  # fmt: skip
+# MAC's appendix D.
+PAPER_MAC = {**PAPER_CIFAR, "width": 256, "learning_rate": 1e-4, "batch_size": 128, "clip": 100.0}
 PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
 # What is trained once for several experiments, on one core.
 LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 75.0, "fashion-mnist": 20.0, "cifar10": 12.0}}
@@ -82,7 +84,7 @@ def fit(run, name: str, method: dict, objective: Objective, domains: Alike, mode
     settings = Settings(
         max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=run.seed,
         batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
-        weight_decay=0.02, clip=1.0, ema=0.998, validation_rows=0, patience=1000,
+        weight_decay=0.02, clip=method.get("clip", 1.0), ema=0.998, validation_rows=0, patience=1000,
         evaluations=run.settings.get("evaluations", 10),
     )  # fmt: skip
     learn, left = Pictures(levels[:-N_VALID], domains), Pictures(levels[-N_VALID:], domains)

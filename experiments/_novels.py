@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from _runs import Curve, one_thread
 from anygiven.cli.reproduce import write_json
@@ -37,8 +38,10 @@ from anygiven.training.checkpoint import remove_checkpoint
 from anygiven.variables.domains import Alike
 from anygiven.variables.text import Corpus, read_corpus
 
+# MAC's appendix D and its code; "plain" is a masked Transformer without our n-gram look-ups and squared ReLU.
 PAPER = {"width": 768, "depth": 12, "heads": 12, "batch_size": 512, "learning_rate": 5e-4, "weight_decay": 1e-3,
-         "clip": 0.25, "muon": False, "minutes": 60 * 24 * 14, "batch_sizes": {"64": 512, "250": 512}}  # fmt: skip
+         "clip": 0.25, "muon": False, "minutes": 60 * 24 * 14, "batch_sizes": {"64": 512, "250": 512}, "plain": True,
+         "schedule": {"warmup_steps": 5000, "is_constant": True, "betas": (0.9, 0.99), "ema": 0.999}}  # fmt: skip
 LAPTOP = {"width": 128, "depth": 4, "heads": 4, "batch_size": 64, "learning_rate": 6e-3, "weight_decay": 0.02,
           "clip": 1.0, "muon": True}  # fmt: skip
 HOUR = {**LAPTOP, "width": 160, "heads": 5, "batch_sizes": {"64": 64, "250": 24}, "evaluations": 12,
@@ -77,12 +80,14 @@ def fit(
         "max_steps": run.steps or 10_000_000, "max_minutes": run.minutes or minutes, "processor_time": True,
         "clip": s["clip"], "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"],
         "weight_decay": s["weight_decay"], "muon": s["muon"], "ema": 0.998, "validation_rows": 0, "patience": 1000,
-        "evaluations": s.get("evaluations", 10), "seed": run.seed, **more,
+        "evaluations": s.get("evaluations", 10), "seed": run.seed, **s.get("schedule", {}), **more,
     }  # fmt: skip
     architecture = Architecture(network, s["width"], s["depth"], 0.0, 0, s["heads"])
     domains = Alike(corpus("train").alphabet.domain, (length,))
     learn, held = Chunks(corpus(part), length), held_chunks(length, 2 if smoke else 100, "valid")
     model = build_model(domains, architecture, run.seed)
+    if s.get("plain") and network == "transformer":
+        without_our_parts(model)
     if adjust:
         adjust(model)
     with one_thread():
@@ -97,6 +102,16 @@ def fit(
 def without_neighbours(model) -> None:
     """Take the n-gram look-ups out of a fresh model."""
     model.network.neighbours = None
+
+
+def with_gelu(model) -> None:
+    for block in model.network.blocks:
+        block.feed[1] = nn.GELU(approximate="tanh")
+
+
+def without_our_parts(model) -> None:
+    without_neighbours(model)
+    with_gelu(model)
 
 
 def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from _novels import (
     ALL_KINDS,
@@ -21,6 +21,7 @@ from _novels import (
     fit,
     held_chunks,
     joint_and_marginal,
+    with_gelu,
     without_neighbours,
 )
 from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path, Shared
@@ -32,11 +33,6 @@ def without_places(model) -> None:
 
 def unfused(model) -> None:
     model.network.fuses = False
-
-
-def with_gelu(model) -> None:
-    for block in model.network.blocks:
-        block.feed[1] = nn.GELU(approximate="tanh")
 
 
 def shared(weights: tuple[float, ...]) -> Objective:

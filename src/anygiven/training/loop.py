@@ -156,10 +156,12 @@ class _Run:
         self.train_nats = value if math.isnan(self.train_nats) else 0.98 * self.train_nats + 0.02 * value
 
     def _rate(self) -> float:
-        """Linear warm-up, then a half cosine to nought."""
-        warmup = max(1.0, self.settings.warmup * self.settings.max_steps)
+        """Linear warm-up, then a half cosine to nought, or level."""
+        warmup = max(1.0, self.settings.warmup_steps or self.settings.warmup * self.settings.max_steps)
         if self.step < warmup:
             return (self.step + 1) / warmup
+        if self.settings.is_constant:
+            return 1.0
         share = (self.step - warmup) / max(1.0, self.settings.max_steps - warmup)
         return 0.5 * (1 + math.cos(math.pi * min(share, 1.0)))
 

@@ -21,7 +21,8 @@ def optimizers_for(model: AnyOrderModel, settings: Settings) -> list[torch.optim
         if settings.muon and p.dim() == 2 and ".blocks." in name and "grams" not in name
     }
     others = [(name, p) for name, p in model.named_parameters() if name not in inner]
-    adam = torch.optim.AdamW(_decayed(others, settings.weight_decay), lr=settings.learning_rate, fused=True)
+    groups, rate = _decayed(others, settings.weight_decay), settings.learning_rate
+    adam = torch.optim.AdamW(groups, lr=rate, betas=settings.betas, fused=True)
     if not inner:
         return [adam]
     return [Muon(inner.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay), adam]

@@ -14,7 +14,10 @@ class Settings:
     learning_rate: float = 2e-3  # at the peak
     weight_decay: float = 0.02
     muon: bool = False  # Muon instead of AdamW for the matrices of the network's blocks
+    betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     warmup: float = 0.05  # share of the steps
+    warmup_steps: int | None = None  # so many steps instead
+    is_constant: bool = False  # after the warm-up the learning rate stays; else it falls to nought
     ema: float = 0.995  # of the weights that are validated and kept
     clip: float = 5.0  # gradient norm
     evaluations: int = 40  # how often the validation questions are asked

@@ -3,7 +3,8 @@
 Fresh weights (speed does not depend on them), the networks' default sizes, one process, both threads:
     likelihood      joint log p of images by path convolutions in one pass, against one U-Net call per pixel
     drawing         64 images pixel by pixel: path convolutions with their memory, against without, and the U-Net;
-                    then the U-Net with a tenth of the steps, against all
+                    then each with a tenth of the steps, against all: path convolutions by a look a step, as
+                    ImageDensity draws groups, and with the memory, for 64 images and for one
     memory          peak of the process after scoring 1,000 images and drawing 64 at once, over the 4 GB allowed
 """
 
@@ -75,6 +76,11 @@ def main() -> None:
     looked = draw_seconds(paths, n_drawn, Canonical(), looks_again=True, share=share)
     unet_all = draw_seconds(unet, n_drawn, Canonical(), looks_again=True, share=share)
     unet_tenth = draw_seconds(unet, n_drawn, Budget(Canonical(), max(1, round(0.1 * share * PIXELS))), True, share)
+    tenth = Budget(Canonical(), max(1, round(0.1 * PIXELS)))
+    looked_tenth = draw_seconds(paths, n_drawn, Budget(Canonical(), max(1, round(0.1 * share * PIXELS))), True, share)
+    walked_tenth = draw_seconds(paths, n_drawn, tenth, looks_again=False)
+    one_walked, one_walked_tenth = (draw_seconds(paths, 1, order, looks_again=False) for order in (Canonical(), tenth))
+    one_looked_tenth = draw_seconds(paths, 1, tenth, looks_again=True)
     n = 100 if arguments.quick else 1000
     scoring = seconds(lambda: log_prob(paths, images(n), everything(n)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
@@ -84,11 +90,17 @@ def main() -> None:
             "drawing with the memory against without": looked / walked,
             "drawing by path convolutions against the U-Net, all steps": unet_all / walked,
             "drawing by the U-Net with a tenth of the steps against all": unet_all / unet_tenth,
+            "drawing by path convolutions, a look for each tenth step against all with the memory": walked / looked_tenth,
+            "… with the memory": walked / walked_tenth,
+            "… for one image, by looks": one_walked / one_looked_tenth,
+            "… for one image, with the memory": one_walked / one_walked_tenth,
             "peak memory over the goal": peak / GOAL_GB,
         },
         "seconds": {"one pass": one_pass, "one U-Net call per pixel": per_pixel, "drawing with the memory": walked,
                     "drawing without": looked, "drawing by the U-Net": unet_all,
-                    "with a tenth of the steps": unet_tenth, f"scoring {n} images": scoring},
+                    "with a tenth of the steps": unet_tenth, "by path convolutions, a tenth, by looks": looked_tenth,
+                    "… with the memory": walked_tenth, "one image with the memory": one_walked,
+                    "… a tenth, by looks": one_looked_tenth, "… a tenth, with the memory": one_walked_tenth, f"scoring {n} images": scoring},
         "peak_gb": peak, "images_scored": n_scored, "images_drawn": n_drawn,
         "share_of_pixels_drawn_without_memory": share, "threads": torch.get_num_threads(),
         "parameters": {"convolutions": paths.n_parameters, "unet": unet.n_parameters},

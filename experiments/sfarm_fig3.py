@@ -1,20 +1,27 @@
-"""SFARM's Fig. 3: completion when 5 to 90 % of the pixels are missing at random.
+"""SFARM's Fig. 3: completion when 5 to 90 % of the pixels are missing at random, or all that a mask hides.
 
-Path convolutions trained for scoring and inpainting alike, one model a data set. Beside the pictures: nats per missing
-pixel, and how far the expected pixels are from the truth (root mean square, of the whole range of levels).
+Path convolutions trained for scoring and inpainting alike, one model a data set; three completions of each. Beside the
+pictures, for random masks: nats per missing pixel, and how far the expected pixels are from the truth (root mean
+square, of the whole range of levels).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
+from torch import Tensor
 
-from _images import LAPTOP, PAPER, domains_of, held, nats, packed, show_rows, trained, unpacked
+from _images import CHUNK, LAPTOP, PAPER, domains_of, held, nats, packed, show_rows, trained, unpacked
 from anygiven.inference import draw as draw_cells
 from anygiven.inference import expected
-from anygiven.lattice import BernoulliEvidence, Budget, Canonical
+from anygiven.lattice import BernoulliEvidence, Budget, Canonical, Question, Workload
+from anygiven.variables.images import draw_mask
 
 MISSING = (0.05, 0.1, 0.2, 0.3, 0.5, 0.9)
+MASKS = ("top", "left", "centre", "strokes")
+N_COMPLETIONS = 3
 SETS = ("binarized-mnist", "fashion-mnist", "cifar10")
 SCALES = {
     "laptop": {**LAPTOP, "images": 200},
@@ -31,26 +38,47 @@ def one(run, name: str) -> dict:
     smoke, domains = run.steps is not None, domains_of(name)
     model, facts = trained(run, name)
     data = held(name, 2 if smoke else run.settings["images"], domains)
-    shares = {f"{share:.0%}": completed(model, data, share, domains, smoke) for share in MISSING}
-    truth = data.x[: len(MISSING), :, : domains.domain.n_channels].numpy()
-    return {"shares": shares, "truth": packed(shown(truth, domains)), **facts}
+    shares = {f"{share:.0%}": {**figures(model, data, share, domains, smoke),
+                               **completed(model, data, k, BernoulliEvidence(1 - share), domains, smoke)}
+              for k, share in enumerate(MISSING)}  # fmt: skip
+    masks = {kind: completed(model, data, k, MaskEvidence(kind, domains.shape), domains, smoke)
+             for k, kind in enumerate(MASKS, start=len(MISSING))}  # fmt: skip
+    return {"shares": shares, "masks": masks, **facts}
 
 
-def completed(model, data, share: float, domains, smoke: bool) -> dict:
-    generator, which = torch.Generator().manual_seed(3), [round(share * 100) % 7 % len(data)]
-    workload = BernoulliEvidence(1 - share)
-    question = workload.draw(data.is_present, generator)
-    channels = domains.domain.n_channels
-    means = expected(model, data.x, question.is_evidence)[..., :channels]
-    error = ((means - data.x[..., :channels]) / (domains.domain.n_symbols - 1))[question.is_query].square().mean()
-    part = workload.draw(data.is_present[which], generator)
-    protocol = Budget(Canonical(), 2) if smoke else Canonical()
-    drawn = draw_cells(model, data.x[which], protocol.path(part), generator)[..., :channels].numpy()
-    hidden = np.where(part.is_evidence[..., None].numpy(), data.x[which][..., :channels].numpy(),
-                      (domains.domain.n_symbols - 1) / 2)  # fmt: skip
-    return {"nats": nats(model, data, workload, per_query=True, smoke=smoke), "error": float(error) ** 0.5,
-            "hidden": packed(shown(hidden, domains)), "filled": packed(shown(drawn, domains)),
-            "truth": packed(shown(data.x[which][..., :channels].numpy(), domains))}  # fmt: skip
+@dataclass(frozen=True)
+class MaskEvidence(Workload):
+    """What a mask that people draw shows is evidence."""
+
+    kind: str
+    shape: tuple[int, ...]
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
+        known = torch.from_numpy(draw_mask(self.kind, self.shape[:2], 5)).flatten()
+        return Question(is_present & ~known, is_present & known)
+
+
+def figures(model, data, share: float, domains, smoke: bool) -> dict:
+    workload, channels = BernoulliEvidence(1 - share), domains.domain.n_channels
+    question = workload.draw(data.is_present, torch.Generator().manual_seed(3))
+    parts = torch.arange(len(data)).split(CHUNK)
+    means = torch.cat([expected(model, data.x[rows], question.is_evidence[rows]) for rows in parts])
+    off = (means - data.x)[..., :channels] / (domains.domain.n_symbols - 1)
+    return {"nats": nats(model, data, workload, per_query=True, smoke=smoke),
+            "error": float(off[question.is_query].square().mean()) ** 0.5}  # fmt: skip
+
+
+def completed(model, data, k: int, workload: Workload, domains, smoke: bool) -> dict:
+    """One image: what is known of it, completions, and the image."""
+    generator, channels = torch.Generator().manual_seed(3 + k), domains.domain.n_channels
+    x, present = data.x[[k % len(data)]], data.is_present[[k % len(data)]]
+    known = workload.draw(present, generator).is_evidence.expand(N_COMPLETIONS, -1)
+    path = (Budget(Canonical(), 2) if smoke else Canonical()).path(Question(~known, known))
+    drawn = draw_cells(model, x.repeat(N_COMPLETIONS, 1, 1), path, generator)[..., :channels].numpy()
+    truth = x[..., :channels].numpy()
+    hidden = np.where(known[:1, :, None].numpy(), truth, (domains.domain.n_symbols - 1) / 2)
+    pictures = {"hidden": hidden, "filled": drawn, "truth": truth}
+    return {name: packed(shown(levels, domains)) for name, levels in pictures.items()}
 
 
 def shown(levels: np.ndarray, domains) -> np.ndarray:
@@ -72,7 +100,11 @@ def table(results: dict) -> str:
 def draw(results: dict):
     rows = {}
     for name, part in results["sets"].items():
-        for kind in ("hidden", "filled", "truth"):
-            images = [unpacked(found[kind])[0] for found in part["shares"].values()]
-            rows[f"{name} {kind}"] = [image[..., 0] if image.shape[-1] == 1 else image for image in images]
-    return show_rows(rows, 255, 1.0)
+        columns = [{key: unpacked(found[key]) for key in ("hidden", "filled", "truth")}
+                   for found in (*part["shares"].values(), *part["masks"].values())]  # fmt: skip
+        rows[f"{name}, known"] = [column["hidden"][0] for column in columns]
+        for k in range(N_COMPLETIONS):
+            rows[f"{name}, completion {k + 1}"] = [column["filled"][k] for column in columns]
+        rows[f"{name}, truth"] = [column["truth"][0] for column in columns]
+    grey = {name: [i[..., 0] if i.shape[-1] == 1 else i for i in images] for name, images in rows.items()}
+    return show_rows(grey, 255, 0.8)

@@ -227,8 +227,8 @@ def show_rows(rows: dict[str, np.ndarray], highest: int, scale: float = 0.7):
     """A figure with one named row of images (n, height, width[, channels]) under another."""
     import matplotlib.pyplot as plt
 
-    n = max(len(images) for images in rows.values())
-    figure, axes = plt.subplots(len(rows), n, figsize=(scale * n + 1.2, scale * len(rows)), squeeze=False)
+    n, margin = max(len(images) for images in rows.values()), 0.2 + 0.07 * max(map(len, rows))  # inches for the names
+    figure, axes = plt.subplots(len(rows), n, figsize=(scale * n + margin, scale * len(rows)), squeeze=False)
     for line, (name, images) in zip(axes, rows.items(), strict=True):
         for axis, image in zip(line, images, strict=False):
             axis.imshow(image, cmap="gray", vmin=0, vmax=highest)
@@ -238,5 +238,5 @@ def show_rows(rows: dict[str, np.ndarray], highest: int, scale: float = 0.7):
             for side in axis.spines.values():
                 side.set_visible(False)
         line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
-    figure.subplots_adjust(left=1.2 / (scale * n + 1.2), right=1, top=1, bottom=0, wspace=0.05, hspace=0.05)
+    figure.subplots_adjust(left=margin / (scale * n + margin), right=1, top=1, bottom=0, wspace=0.05, hspace=0.05)
     return figure

@@ -127,8 +127,9 @@ def draw(results: dict):
     rows = {name: unpacked(results["pictures"][name]) for name in names}
     figure = show_rows(rows, 255, 0.6)
     width, height = figure.get_size_inches()
+    left = figure.subplotpars.left * width
     figure.set_size_inches(width + 5, height)
-    figure.subplots_adjust(left=1.6 / (width + 5), right=width / (width + 5))
+    figure.subplots_adjust(left=left / (width + 5), right=width / (width + 5))
     axis = figure.add_axes((0.05 + width / (width + 5), 0.2, 4.2 / (width + 5), 0.6))
     for way, points in results["ways"].items():
         axis.plot([p[0] for p in points], [p[1] for p in points], marker="o", label=way)

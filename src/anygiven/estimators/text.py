@@ -32,7 +32,8 @@ from anygiven.variables.text import Alphabet, Corpus, cells_of, read_corpus
 BLANK = "_"
 SCORED = 4096  # chunks scored at a time
 MUTUAL_NATS = 0.1  # what characters revealed together may know of each other, with steps="auto"
-N_VALID = 200  # chunks that the validation questions are about
+N_VALID = 200  # chunks that the validation questions are about, at least
+VALID_CHARACTERS = 12_800  # and so many characters: short chunks judge coarsely
 
 
 class Chunks:
@@ -458,5 +459,5 @@ def _split(corpus: Corpus, length: int) -> tuple[Chunks, Data, bool]:
     is_held_out = n - cut >= length
     learn = corpus.part(0, n - cut) if is_held_out else corpus
     held = Chunks(corpus.part(n - cut, n), length)
-    places = torch.linspace(0, len(held) - 1, min(N_VALID, len(held))).long()
+    places = torch.linspace(0, len(held) - 1, min(max(N_VALID, VALID_CHARACTERS // length), len(held))).long()
     return Chunks(learn, length), held.rows(places), is_held_out

@@ -112,5 +112,7 @@ def draw(results: dict):
             axis.set_title(f"{title}, {length} characters")
             axis.set_xlabel("minutes of training")
         row[0].set_ylabel("bits per character")
-    axes[0][0].legend(frameon=False)
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8
+    )
     return figure

@@ -84,7 +84,9 @@ def draw(results: dict):
     left.plot([p[1] / 60 for p in points], [p[2] for p in points], marker=".", label="path convolutions, validation")
     for name, value in results["published"].items():
         left.axhline(value, linestyle=":", color="0.5", linewidth=0.8)
-        left.text(0, value, f" {name}", fontsize=7, va="bottom", color="0.4", clip_on=True)
+        left.text(
+            1, value, f"{name} ", fontsize=7, va="bottom", ha="right", color="0.4", transform=left.get_yaxis_transform()
+        )
     left.set_xlabel("minutes of training on one core")
     left.set_ylabel("nats, raster order")
     left.set_ylim(76, 110)

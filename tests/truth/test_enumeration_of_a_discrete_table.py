@@ -32,7 +32,7 @@ def frame(world) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def fitted(frame) -> TabularDensity:
-    return TabularDensity(max_steps=1500, verbose=False, dropout=0.0, width=64).fit(frame)
+    return TabularDensity(max_steps=1500, max_minutes=None, verbose=False, dropout=0.0, width=64).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,7 @@ def by_paths(frame) -> TabularDensity:
     return TabularDensity(
         network="path",
         max_steps=2000,
+        max_minutes=None,
         verbose=False,
         dropout=0.0,
         width=32,

@@ -20,7 +20,9 @@ def truth():
 def fitted(truth) -> TabularDensity:
     mean, cov = truth
     data = np.random.default_rng(2).multivariate_normal(mean, cov, size=12_000)
-    return TabularDensity(max_steps=2500, verbose=False, width=96).fit(pd.DataFrame(data, columns=NAMES))
+    return TabularDensity(max_steps=2500, max_minutes=None, verbose=False, width=96).fit(
+        pd.DataFrame(data, columns=NAMES)
+    )
 
 
 def closed_form(truth, asked: int, given: dict[int, float]) -> tuple[float, float]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import torch
 
-from _novels import LAPTOP, PAPER, corpus
+from _novels import LAPTOP, PAPER
 from anygiven.estimators.workload import text_objective_of
 from anygiven.networks.attention import Attended
 from anygiven.networks.path_transformer import NONE
-from path_parts import Variant, draw, one, table
+from path_parts import Variant, draw, measured, table
 
 __all__ = ["METHODS", "SCALES", "draw", "measure", "table"]
 
@@ -45,5 +45,4 @@ SCALES = {
 
 
 def measure(run) -> dict:
-    parts = {name: run.part(name, lambda m=method: one(run, m)) for name, method in METHODS.items()}
-    return {"data": f"novels, {len(corpus('train')):,} training characters", "parts": parts}
+    return measured(run, METHODS)

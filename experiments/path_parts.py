@@ -101,7 +101,11 @@ SCALES = {
 
 
 def measure(run) -> dict:
-    parts = {name: run.part(name, lambda m=method: one(run, m)) for name, method in METHODS.items()}
+    return measured(run, METHODS)
+
+
+def measured(run, methods: dict[str, Variant]) -> dict:
+    parts = {name: run.part(name, lambda m=method: one(run, m)) for name, method in methods.items()}
     return {"data": f"novels, {len(corpus('train')):,} training characters", "parts": parts}
 
 

@@ -128,14 +128,9 @@ def fit(
     _check_out(out)
     if text and images:
         raise QuestionError("A file is a text or images; give --text or --images.")
-    of_tables = {"--known": known, "--asked": asked, "--column": column}
-    of_texts, of_images = (
-        {"--length": length, "--alphabet": alphabet},
-        {"--element": element, "--components": components},
-    )
-    _refuse("texts", of_texts, if_not=text)
-    _refuse("images", of_images, if_not=images)
-    _refuse("tables", of_tables, if_not=not (text or images))
+    _only_for("texts", text, {"--length": length, "--alphabet": alphabet})
+    _only_for("images", images, {"--element": element, "--components": components})
+    _only_for("tables", not (text or images), {"--known": known, "--asked": asked, "--column": column or None})
     if text:
         from anygiven.cli.text import fit_text
 
@@ -181,10 +176,10 @@ def _check_out(out: Path) -> None:
         raise OutputError(f"{out} exists and is not a model; choose another name.")
 
 
-def _refuse(kind: str, options: dict[str, Any], if_not: bool) -> None:
+def _only_for(kind: str, is_meant: bool, options: dict[str, Any]) -> None:
     """An option that would be ignored is a mistake."""
-    given = [name for name, value in options.items() if value not in (None, "", 0, [])]
-    if given and not if_not:
+    given = [name for name, value in options.items() if not (value is None or value == "")]
+    if given and not is_meant:
         raise QuestionError(f"{given[0]} is for {kind} alone; leave it out.")
 
 
@@ -243,8 +238,8 @@ def ask(
     density = _load(model)
     if density.kind == "image":
         raise QuestionError(f"{model} is an image model; ask it with anygiven inpaint {model} IMAGE --mask box.")
-    _refuse("tables", {"--plot": plot}, if_not=density.kind == "tabular")
-    _refuse("texts", {"--blank": blank}, if_not=density.kind == "text")
+    _only_for("tables", density.kind == "tabular", {"--plot": plot})
+    _only_for("texts", density.kind == "text", {"--blank": blank})
     if density.kind == "text":
         from anygiven.cli.text import ask_text
 
@@ -272,7 +267,7 @@ def score(
         from anygiven.cli.images import score_images
 
         return score_images(density, table, query, given, out, as_json)
-    _refuse("tables and images", {"--query": query, "--given": given}, if_not=density.kind == "tabular")
+    _only_for("tables and images", density.kind == "tabular", {"--query": query, "--given": given})
     if density.kind == "text":
         from anygiven.cli.text import score_text
 
@@ -303,8 +298,9 @@ def sample(
     Images are drawn into one picture: --out drawn.png.
     """
     density = _load(model)
-    _refuse("texts", {"--refine": refine, "--blank": blank, "--json": as_json}, if_not=density.kind == "text")
-    _refuse("texts and images", {"--groups": groups}, if_not=density.kind != "tabular")
+    of_texts = {"--refine": refine or None, "--blank": blank, "--json": as_json or None}
+    _only_for("texts", density.kind == "text", of_texts)
+    _only_for("texts and images", density.kind != "tabular", {"--groups": groups})
     if density.kind == "tabular":
         from anygiven.cli.tables import sample_table
 

@@ -175,11 +175,8 @@ class MixedWalk(PathWalk):
 
     def __init__(self, network: PathTransformer, cells: Tensor, step: Tensor, is_fused: Tensor):
         self.out = torch.zeros(*step.shape, network.width)
-        self.parts = [
-            (rows, CachedWalk(network, cells[rows], step[rows], fuse))
-            for fuse in (True, False)
-            if len(rows := (is_fused == fuse).nonzero().squeeze(1))
-        ]
+        kinds = [(is_fused, True), (~is_fused, False)]
+        self.parts = [(rows, CachedWalk(network, cells[rows], step[rows], fuse)) for rows, fuse in kinds]
 
     def features(self) -> Tensor:
         for rows, walk in self.parts:

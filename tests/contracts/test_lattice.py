@@ -10,6 +10,7 @@ from anygiven.lattice import (
     MODES,
     NEVER,
     Activations,
+    Alternating,
     Anywhere,
     Beginning,
     BernoulliEvidence,
@@ -66,6 +67,7 @@ OBJECTIVES = [
     *(WholePath(w, p) for w in WORKLOADS for p in PROTOCOLS),
     *(Glimpse(w, p, e, c) for w in WORKLOADS for p in PROTOCOLS[:4] for e in (False, True) for c in (False, True)),
     Blend((Looks(), WholePath(CardMask())), (0.5, 0.5)),
+    Alternating((Looks(), WholePath(CardMask())), (0.5, 0.5)),
     Shared(WholePath(CardMask()), 3),
     Growing(WholePath(CardMask())),
     Window(WholePath(Joint()), 3, 0.5),
@@ -192,6 +194,16 @@ def test_shared_paths_are_few_and_fit_every_row():
     path, weights = Shared(WholePath(CardMask()), 3).draw(present(), torch.Generator().manual_seed(0))
     assert not (path.is_query & ~present()).any()
     assert float(weights[~present()].sum()) == 0
+
+
+def test_alternating_batches_ask_one_kind_each_and_validation_all():
+    full, generator = torch.ones(40, N, dtype=torch.bool), torch.Generator().manual_seed(0)
+    looks_only = Budget(Canonical(), 1)
+    objective = Alternating((WholePath(Joint()), WholePath(Joint(), looks_only)), (0.7, 0.3))
+    steps = [objective.draw(full, generator)[0].step.amax(1).unique().tolist() for _ in range(300)]
+    assert all(kinds in ([0], [N - 1]) for kinds in steps)
+    assert 0.2 < sum(kinds == [0] for kinds in steps) / 300 < 0.4
+    assert objective.unshared.draw(full, generator)[0].step.amax(1).unique().tolist() == [0, N - 1]
 
 
 def test_windows_grow_with_training():

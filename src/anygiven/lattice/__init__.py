@@ -21,6 +21,7 @@ from anygiven.lattice.modes import (
 )
 from anygiven.lattice.objectives import (
     Activations,
+    Alternating,
     Blend,
     Glimpse,
     Growing,
@@ -57,10 +58,11 @@ from anygiven.lattice.workloads import (
 )
 
 __all__ = [
-    "EVIDENCE", "MODES", "NEVER", "N_SCANS", "Activations", "Anywhere", "Beginning", "BernoulliEvidence",
-    "BitReversal", "Blend", "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch", "GapPatterns",
-    "Glimpse", "Grouped", "Growing", "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks", "Mixture",
-    "Mode", "ModeMixture", "Objective", "Path", "Protocol", "Question", "RandomBudget", "RandomOrder", "RandomScan",
-    "RegionEvidence", "RegionMode", "RightToLeft", "Shared", "SomeOf", "Staged", "Strided", "TopToBottom",
-    "UniformEvidence", "WholePath", "Window", "Workload", "mixture", "planned_sizes", "scan_order", "seven_modes",
+    "EVIDENCE", "MODES", "NEVER", "N_SCANS", "Activations", "Alternating", "Anywhere", "Beginning",
+    "BernoulliEvidence", "BitReversal", "Blend", "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch",
+    "GapPatterns", "Glimpse", "Grouped", "Growing", "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks",
+    "Mixture", "Mode", "ModeMixture", "Objective", "Path", "Protocol", "Question", "RandomBudget", "RandomOrder",
+    "RandomScan", "RegionEvidence", "RegionMode", "RightToLeft", "Shared", "SomeOf", "Staged", "Strided",
+    "TopToBottom", "UniformEvidence", "WholePath", "Window", "Workload", "mixture", "planned_sizes", "scan_order",
+    "seven_modes",
 ]  # fmt: skip

@@ -148,6 +148,21 @@ class Blend(Objective):
 
 
 @dataclass(frozen=True)
+class Alternating(Blend):
+    """Each objective for a share of the batches, so that all rows of a batch can be run together."""
+
+    @property
+    def unshared(self) -> Objective:
+        return Blend(self.parts, self.weights).unshared
+
+    def at(self, share: float) -> Objective:
+        return Alternating(tuple(part.at(share) for part in self.parts), self.weights)
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        return self.parts[int(draw_index(self.weights, 1, generator))].draw(is_present, generator)
+
+
+@dataclass(frozen=True)
 class Shared(Objective):
     """A few paths for a whole batch, so that rows of one path need no padding; where nothing is missing."""
 

@@ -18,16 +18,18 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, pad
+from torch.nn.functional import pad
 
-from anygiven.networks.activation import SquaredReLU
+from anygiven.networks.fast_gradients import depthwise, fed_forward, masked_depthwise
 from anygiven.networks.grids import Planes, grid_of
 from anygiven.networks.hiding import EVIDENCE, NEVER, hide
 from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
 from anygiven.variables.domains import Domain
 
 VALUE_WIDTH = 16
+STRIDES = (1, 2)  # of the blocks in turn: near neighbours, then farther ones
 FEW = 32  # places of a step are gathered one by one if they are at most this part of all
+GATHERED = 128  # at a time: with all their neighbours they stay in the processor's cache
 
 
 # ------------------------------------------------------------------ who sees whom
@@ -49,26 +51,22 @@ def before(scan: int, kernel: int) -> Tensor:
     return (rank < rank[len(rank) // 2]).float().view(kernel, kernel)
 
 
-def depthwise(x: Tensor, weight: Tensor) -> Tensor:
-    """(B, H, W, C) with kernels (C, K, K), nought beyond the border."""
-    mixed = conv2d(x.permute(0, 3, 1, 2), weight.unsqueeze(1), padding=weight.shape[-1] // 2, groups=len(weight))
-    return mixed.permute(0, 2, 3, 1)
-
-
-def around_only(weight: Tensor, n: int) -> Tensor:
-    """The kernels with the middle of the first n, the vectors', left out: a query does not see its own twice."""
-    middle = weight.shape[-1] // 2
-    kept = torch.ones_like(weight)
-    kept[:n, middle, middle] = 0.0
-    return weight * kept
+@lru_cache(maxsize=64)
+def behind(scan: int, kernel: int, n_vectors: int, n_values: int) -> Tensor:
+    """(…, kernel, kernel) what a query sees of queries: those before it, and its own vector, which holds no value."""
+    values = before(scan, kernel)
+    vectors = values.clone()
+    vectors[kernel // 2, kernel // 2] = 1.0
+    return torch.cat([vectors.expand(n_vectors, -1, -1), values.expand(n_values, -1, -1)])
 
 
 class Sight(ABC):
     """What the places of some rows see of each other."""
 
     @abstractmethod
-    def mix(self, h: Tensor, v: Tensor, weight: Tensor) -> Tensor:
-        """(B, H, W, width + values): what is visible of vectors h and values v, weighted by kernels (…, K, K)."""
+    def mix(self, h: Tensor, v: Tensor, weight: Tensor, stride: int) -> Tensor:
+        """(B, H, W, width + values): what is visible of vectors h and values v, weighted by kernels (…, K, K) of
+        neighbours `stride` places apart."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +76,15 @@ class ScanSight(Sight):
     is_evidence: Tensor  # (B, H, W, 1) float
     is_query: Tensor
     scan: int
-    has_evidence: bool
+    asks_all: bool
 
-    def mix(self, h: Tensor, v: Tensor, weight: Tensor) -> Tensor:
+    def mix(self, h: Tensor, v: Tensor, weight: Tensor, stride: int) -> Tensor:
         content = torch.cat([h, v], dim=-1)
-        behind = depthwise(content * self.is_query, weight * before(self.scan, weight.shape[-1]))
-        if not self.has_evidence:
-            return behind * self.is_query
-        return depthwise(content * self.is_evidence, weight) + behind * self.is_query
+        weight_behind = weight * behind(self.scan, weight.shape[-1], h.shape[-1], v.shape[-1])
+        if self.asks_all:
+            return depthwise(content, weight_behind, stride)
+        of_queries = depthwise(content * self.is_query, weight_behind, stride) * self.is_query
+        return depthwise(content * self.is_evidence, weight, stride) + of_queries
 
 
 @dataclass(frozen=True)
@@ -95,54 +94,55 @@ class LookSight(Sight):
     is_evidence: Tensor
     is_query: Tensor
 
-    def mix(self, h: Tensor, v: Tensor, weight: Tensor) -> Tensor:
-        known = depthwise(torch.cat([h, v], dim=-1) * self.is_evidence, weight)
+    def mix(self, h: Tensor, v: Tensor, weight: Tensor, stride: int) -> Tensor:
+        known = depthwise(torch.cat([h, v], dim=-1) * self.is_evidence, weight, stride)
         n = h.shape[-1]
-        beside = depthwise(h * self.is_query, around_only(weight[:n], n)) * self.is_query
+        beside = depthwise(h * self.is_query, weight[:n], stride) * self.is_query
         return torch.cat([known[..., :n] + beside, known[..., n:]], dim=-1)
 
 
-@dataclass(frozen=True)
 class PathSight(Sight):
     """Any path: a mask for every pair of neighbours."""
 
-    step: Tensor  # (B, H, W)
+    def __init__(self, step: Tensor):
+        self.step = step  # (B, H, W)
+        self.masks: dict[int, tuple[Tensor, Tensor]] = {}  # by stride
 
-    def mix(self, h: Tensor, v: Tensor, weight: Tensor) -> Tensor:
-        reach, (height, width) = weight.shape[-1] // 2, h.shape[1:3]
-        margins = (0, 0, reach, reach, reach, reach)
-        content = pad(torch.cat([h, v], dim=-1), margins)
-        step = pad(self.step.unsqueeze(-1), margins, value=NEVER)
-        total = torch.zeros_like(content[:, :height, :width])
-        for dy in range(2 * reach + 1):
-            for dx in range(2 * reach + 1):
-                window = (slice(None), slice(dy, dy + height), slice(dx, dx + width))
-                sees_vector, sees_value = seen(step[window], self.step.unsqueeze(-1), dy == dx == reach)
-                mask = torch.cat([sees_vector.expand(h.shape), sees_value.expand(v.shape)], dim=-1)
-                total = total + content[window] * mask * weight[:, dy, dx]
-        return total
+    def mix(self, h: Tensor, v: Tensor, weight: Tensor, stride: int) -> Tensor:
+        if stride not in self.masks:
+            self.masks[stride] = self._seen_around(weight.shape[-1], stride)
+        n, (sees_vectors, sees_values) = h.shape[-1], self.masks[stride]
+        vectors = masked_depthwise(h, weight[:n], sees_vectors, stride)
+        return torch.cat([vectors, masked_depthwise(v, weight[n:], sees_values, stride)], dim=-1)
+
+    def _seen_around(self, kernel: int, stride: int) -> tuple[Tensor, Tensor]:
+        """(B, K², H, W, 1) whether each place sees the vectors and the values of its neighbours."""
+        height, width = self.step.shape[1:]
+        wide = pad(self.step, (stride * (kernel // 2),) * 4, value=NEVER)
+        around = wide.unfold(1, height, stride).unfold(2, width, stride).flatten(1, 2)
+        vectors, values = seen(around, self.step.unsqueeze(1))
+        return vectors.float().unsqueeze(-1), values.float().unsqueeze(-1)
 
 
-def seen(content: Tensor, own: Tensor, is_middle: Tensor | bool) -> tuple[Tensor, Tensor]:
+def seen(content: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     """Whether a place of step `own` sees the vector and the value of one of step `content`, which may be itself."""
     among_evidence = (content == EVIDENCE) & (own == EVIDENCE)
     value = ((content < own) & (own != NEVER)) | among_evidence
-    vector = value | ((content == own) & (own != NEVER) & ~torch.as_tensor(is_middle))
-    return vector, value
+    return value | ((content == own) & (own != NEVER)), value
 
 
 def sights(step: Tensor, shape: tuple[int, int]) -> Iterator[tuple[Tensor, Sight]]:
     """(rows, their sight): rows of one kind together."""
     asked = asks(step)
-    has_evidence = (step == EVIDENCE).any(1)
+    asks_all = asked.all(1)
     kind = torch.full((len(step),), -1)  # −1 any path, 0 … 7 a scan, 8 a look
     for scan, order in enumerate(scans(*shape)):
         kind[(kind < 0) & follows(step[:, order], asked[:, order])] = scan
     first, last = step.where(asked, NEVER).amin(1), step.where(asked, 0).amax(1)
     kind[(kind < 0) & (first == last)] = len(scans(*shape))
     for which in kind.unique().tolist():
-        for with_evidence in (False, True):
-            rows = ((kind == which) & (has_evidence == with_evidence)).nonzero().squeeze(1)
+        for all_of_them in (True, False):
+            rows = ((kind == which) & (asks_all == all_of_them)).nonzero().squeeze(1)
             if len(rows) == 0:
                 continue
             known = (step[rows] == EVIDENCE).float().unflatten(1, shape).unsqueeze(-1)
@@ -152,7 +152,7 @@ def sights(step: Tensor, shape: tuple[int, int]) -> Iterator[tuple[Tensor, Sight
             elif which == len(scans(*shape)):
                 yield rows, LookSight(known, query)
             else:
-                yield rows, ScanSight(known, query, which, with_evidence)
+                yield rows, ScanSight(known, query, which, all_of_them)
 
 
 def follows(step: Tensor, asked: Tensor) -> Tensor:
@@ -164,35 +164,27 @@ def follows(step: Tensor, asked: Tensor) -> Tensor:
 # ------------------------------------------------------------------ the network
 
 
-class Pointwise(nn.Linear):
-    """A linear map of each place (…, C); of whole grids as a convolution, which is faster on a CPU."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        if input.dim() != 4:
-            return super().forward(input)
-        return conv2d(input.permute(0, 3, 1, 2), self.weight[:, :, None, None], self.bias).permute(0, 2, 3, 1)
-
-
 class PathBlock(nn.Module):
     """What is seen nearby, then a feed-forward layer at each place."""
 
-    def __init__(self, width: int, kernel: int, dropout: float, growth: int = 4):
+    def __init__(self, width: int, kernel: int, stride: int, dropout: float, growth: int = 4):
         super().__init__()
+        self.stride = stride
         n = width + VALUE_WIDTH
         self.near = nn.Parameter(torch.randn(n, kernel, kernel) / kernel)
-        self.own = nn.Parameter(torch.ones(width))
+        with torch.no_grad():
+            self.near[:width, kernel // 2, kernel // 2] += 1.0  # the place's own vector
         self.norm = nn.LayerNorm(n)
-        self.feed = nn.Sequential(
-            Pointwise(n, growth * width), SquaredReLU(), nn.Dropout(dropout), Pointwise(growth * width, width)
-        )
+        self.up = nn.Linear(n, growth * width, bias=False)
+        self.down = nn.Linear(growth * width, width, bias=False)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, h: Tensor, v: Tensor, sight: Sight) -> Tensor:
-        return self.think(h, sight.mix(h, v, self.near))
+        return self.think(h, sight.mix(h, v, self.near, self.stride))
 
     def think(self, h: Tensor, mixed: Tensor) -> Tensor:
-        width = h.shape[-1]
-        mixed = torch.cat([mixed[..., :width] + self.own * h, mixed[..., width:]], dim=-1)
-        return h + self.feed(self.norm(mixed))
+        found = fed_forward(mixed, self.norm.weight, self.norm.bias, self.up.weight, self.down.weight)
+        return h + self.dropout(found)
 
 
 class PathConvolutions(PathNetwork):
@@ -206,12 +198,14 @@ class PathConvolutions(PathNetwork):
     ):  # fmt: skip
         super().__init__()
         domain, self.shape = grid_of(domains)
-        self.width = width
+        self.width, self.kernel = width, kernel
         self.planes = Planes(domain)
         self.values = nn.Linear(self.planes.n_planes, VALUE_WIDTH)
         self.places = nn.Parameter(0.1 * torch.randn(*self.shape, width))
         self.is_known = nn.Parameter(0.1 * torch.randn(width))
-        self.blocks = nn.ModuleList(PathBlock(width, kernel, dropout, growth) for _ in range(depth))
+        self.blocks = nn.ModuleList(
+            PathBlock(width, kernel, STRIDES[k % len(STRIDES)], dropout, growth) for k in range(depth)
+        )
         self.norm = nn.LayerNorm(width)
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:
@@ -238,18 +232,23 @@ class PathConvolutions(PathNetwork):
 
 
 class ConvolutionWalk(PathWalk):
-    """A path with the vectors of all blocks kept: each step computes those of its own places alone."""
+    """A path with what can be seen kept for each block: every step computes the vectors of its own places alone.
+
+    Nothing is kept of a place before its turn, and grids have a margin of nought: so whatever is there may be seen.
+    """
 
     def __init__(self, network: PathConvolutions, cells: Tensor, step: Tensor):
         self.network, self.step, self.t, self.is_found = network, step.clone(), 0, False
+        self.reach = max(STRIDES) * (network.kernel // 2)
+        self.size = (network.shape[0] + 2 * self.reach, network.shape[1] + 2 * self.reach)
         self.out = cells.new_zeros(*step.shape, network.width)
-        known = hide(cells, step == EVIDENCE)
-        h, v = network.start(known, torch.where(step == EVIDENCE, EVIDENCE, NEVER))
         is_evidence = (step == EVIDENCE).float().unflatten(1, network.shape).unsqueeze(-1)
+        h, v = network.start(hide(cells, step == EVIDENCE), torch.where(step == EVIDENCE, EVIDENCE, NEVER))
         sight = LookSight(is_evidence, torch.zeros_like(is_evidence))
-        self.v, self.h = v.flatten(1, 2), []  # (B, N, …), the vectors before each block
+        self.kept = []  # (B · size, width + values) before each block
         for block in network.blocks:
-            self.h.append(h.flatten(1, 2))
+            seen = torch.cat([h, v], dim=-1) * is_evidence
+            self.kept.append(pad(seen, (0, 0, *(self.reach,) * 4)).flatten(0, 2))
             h = block(h, v, sight)
 
     def features(self) -> Tensor:
@@ -260,49 +259,38 @@ class ConvolutionWalk(PathWalk):
 
     def reveal(self, cells: Tensor, step: Tensor) -> None:
         self.features()  # others may see the vectors of this step
-        are_all_taken = bool(((self.step == self.t) <= (step == self.t)).all())
+        is_put_off = (self.step == self.t) & (step != self.t)
         row, place = (step == self.t).nonzero(as_tuple=True)
-        self.v[row, place] = self.network.value_of(cells[row, place])
-        self.step = step.clone()
-        if not are_all_taken:  # their vectors must not know of what was put off
+        values, at, put_off = self.network.value_of(cells[row, place]), self._at(row, place), self._at(
+            *is_put_off.nonzero(as_tuple=True))  # fmt: skip
+        for kept in self.kept:
+            kept[put_off] = 0.0
+        if len(put_off):  # the vectors of the others must not know of what was put off
             self._advance(row, place)
-        self.is_found, self.t = False, self.t + 1
+        for kept in self.kept:
+            kept[at, self.network.width :] = values
+        self.step, self.is_found, self.t = step.clone(), False, self.t + 1
+
+    def _at(self, row: Tensor, place: Tensor) -> Tensor:
+        """(M,) where places, given by their rows and numbers, are kept."""
+        y, x = place // self.network.shape[1], place % self.network.shape[1]
+        return (row * self.size[0] + y + self.reach) * self.size[1] + x + self.reach
 
     def _advance(self, row: Tensor, place: Tensor) -> None:
-        """The vectors of M places, given by their rows and numbers, through all blocks."""
-        blocks = list(self.network.blocks)
-        for k, block in enumerate(blocks):
-            h = block.think(self.h[k][row, place], self._mixed(k, block.near, row, place))  # type: ignore[operator,arg-type]
-            target = self.h[k + 1] if k + 1 < len(blocks) else self.out
-            target[row, place] = h if k + 1 < len(blocks) else self.network.norm(h)
+        """The vectors of M places through all blocks."""
+        at, h = self._at(row, place), self.network.places.flatten(0, 1)[place]
+        for kept, block in zip(self.kept, self.network.blocks, strict=True):
+            kept[at, : self.network.width] = h
+            h = block.think(h, self._mixed(kept, at, block))  # type: ignore[operator,arg-type]
+        self.out[row, place] = self.network.norm(h)
 
-    def _mixed(self, k: int, near: Tensor, row: Tensor, place: Tensor) -> Tensor:
+    def _mixed(self, kept: Tensor, at: Tensor, block: PathBlock) -> Tensor:
         """(M, width + values): what is visible around each place."""
-        if len(row) * FEW > self.step.numel():
-            return self._mixed_everywhere(k, near)[row, place]
-        around, is_inside = neighbourhoods(self.network.shape, near.shape[-1])  # (N, K²)
-        index = (row.unsqueeze(1), around[place])  # (M, K²)
-        is_other = torch.arange(around.shape[1]) != around.shape[1] // 2
-        inside, step = is_inside[place], self.step[index]
-        h = self.h[k][index] * ((step <= self.t) & inside & is_other).unsqueeze(-1)
-        v = self.v[index] * ((step < self.t) & inside).unsqueeze(-1)
-        return (torch.cat([h, v], dim=-1) * near.flatten(1).T).sum(1)
-
-    def _mixed_everywhere(self, k: int, near: Tensor) -> Tensor:
-        """(B, N, width + values): the same for all places at once, as if all were asked now."""
-        h = self.h[k] * (self.step <= self.t).unsqueeze(-1)
-        v = self.v * (self.step < self.t).unsqueeze(-1)
-        content = torch.cat([h, v], dim=-1).unflatten(1, self.network.shape)
-        return depthwise(content, around_only(near, h.shape[-1])).flatten(1, 2)
-
-
-@lru_cache(maxsize=8)
-def neighbourhoods(shape: tuple[int, int], kernel: int) -> tuple[Tensor, Tensor]:
-    """(N, K²) the places around each place, and whether they are on the grid."""
-    height, width = shape
-    reach = torch.arange(kernel) - kernel // 2
-    y = torch.arange(height).view(-1, 1, 1, 1) + reach.view(1, 1, -1, 1)
-    x = torch.arange(width).view(1, -1, 1, 1) + reach.view(1, 1, 1, -1)
-    is_inside = ((y >= 0) & (y < height) & (x >= 0) & (x < width)).flatten(0, 1).flatten(1)
-    places = (y.clamp(0, height - 1) * width + x.clamp(0, width - 1)).flatten(0, 1).flatten(1)
-    return places, is_inside
+        if len(at) * FEW > self.step.numel():
+            everywhere = kept.unflatten(0, (-1, *self.size))
+            return depthwise(everywhere, block.near, block.stride).flatten(0, 2)[at]
+        reach = block.near.shape[-1] // 2
+        offset = block.stride * torch.arange(-reach, reach + 1)
+        around = (offset.unsqueeze(1) * self.size[1] + offset).flatten()  # (K²,)
+        taps = block.near.flatten(1).t().contiguous()  # (K², width + values)
+        return torch.cat([(kept[some.unsqueeze(1) + around] * taps).sum(1) for some in at.split(GATHERED)])

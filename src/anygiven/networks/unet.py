@@ -40,12 +40,13 @@ class AbsorbingUNet(AbsorbingNetwork):
         self.size = (self.shape[0], self.shape[1] // self.n_per_pixel)
         widths = tuple(width * 2**k for k in range(n_sizes))
         diffusers = require("diffusers", "images")
-        self.net = diffusers.UNet2DModel(
+        net = diffusers.UNet2DModel(
             in_channels=self.n_per_pixel * self.planes.n_planes, out_channels=self.n_per_pixel * width,
             layers_per_block=depth, block_out_channels=widths, norm_num_groups=min(8, width), dropout=dropout,
             down_block_types=("DownBlock2D",) * n_sizes, up_block_types=("UpBlock2D",) * n_sizes,
             num_class_embeds=MAX_MODES, attention_head_dim=max(8, widths[-1] // 4),
         )  # fmt: skip
+        self.net = net.to(memory_format=torch.channels_last)  # a quarter less time on a CPU
 
     def forward(self, cells: Tensor, is_evidence: Tensor, mode: Tensor | None = None) -> Tensor:
         known = is_evidence.unsqueeze(-1)

@@ -53,7 +53,7 @@ PAPER_MAC = {**PAPER_CIFAR, "width": 256, "learning_rate": 1e-4, "batch_size": 1
 PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
 # What is trained once for several experiments, on one core.
 LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 72.0, "fashion-mnist": 12.0, "cifar10": 8.0}}
-SHORT = 20.0  # minutes of one core, where methods are compared on binarized MNIST
+SHORT = 15.0  # minutes of one core, where methods are compared on binarized MNIST
 PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
 CHUNK = 50  # images scored at a time
 WATCHED = 100  # images along the way
@@ -126,7 +126,7 @@ def trained(run, name: str, which: str = "convolutions", workload: str = "any", 
              "images_seen": outcome.steps * method["batch_size"], "curve": curve.points}  # fmt: skip
     if run.steps is None:
         place.mkdir(parents=True, exist_ok=True)
-        save_file(model.state_dict(), place / "model.safetensors")
+        save_file({name: p.contiguous() for name, p in model.state_dict().items()}, place / "model.safetensors")
         write_json(place / "facts.json", found)
     return model.eval(), found
 

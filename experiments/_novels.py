@@ -133,7 +133,7 @@ def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
              "curve": watch.points}  # fmt: skip
     if not smoke:
         place.mkdir(parents=True, exist_ok=True)
-        save_file(model.state_dict(), place / "model.safetensors")
+        save_file({name: p.contiguous() for name, p in model.state_dict().items()}, place / "model.safetensors")
         write_json(place / "facts.json", facts)
     return model, facts
 

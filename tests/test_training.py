@@ -33,9 +33,15 @@ def test_max_minutes_is_kept(table):
 
 
 BOOK = "the cat sat on the mat. a dog sat on a log. " * 40
+STRIPES = np.random.default_rng(0).integers(0, 2, (60, 8, 1)).repeat(8, axis=2)
 KINDS = {
     "table": (lambda **more: ag.TabularDensity(max_steps=40, verbose=False, **more), mixed_table()),
     "text": (lambda **more: ag.TextDensity(length=8, width=16, depth=1, max_steps=40, verbose=False, **more), BOOK),
+    "image": (lambda **more: ag.ImageDensity(width=8, depth=2, max_steps=40, verbose=False, **more), STRIPES),
+    "image, U-Net": (
+        lambda **more: ag.ImageDensity(network="unet", width=8, depth=1, max_steps=40, verbose=False, **more),
+        STRIPES,
+    ),
 }
 
 
@@ -61,8 +67,9 @@ def test_a_resumed_run_ends_as_an_unbroken_one(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(loop._Run, "_train_step", dies_at_25)
     with pytest.raises(Killed):
         make(checkpoint=tmp_path / "c").fit(data)
-    monkeypatch.setattr(loop._Run, "_train_step", original)
     resumed = make(checkpoint=tmp_path / "c").fit(data)
+    assert count["steps"] == whole.report_["steps"]  # none of them twice
+    assert whole.report_["best_step"] > 25  # the weights that are compared were learnt after it
     for name, weight in whole.model_.state_dict().items():
         assert torch.allclose(weight, resumed.model_.state_dict()[name], atol=1e-6)
     assert not (tmp_path / "c").exists()

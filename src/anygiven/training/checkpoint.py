@@ -65,11 +65,15 @@ def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, 
 
 def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
     for o, optimizer in enumerate(optimizers):
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             if name.startswith(f"optimizer.{o}."):
                 _, _, i, key = name.split(".", 3)
-                state.setdefault(int(i), {})[key] = tensor
+                like = parameters[int(i)].detach()
+                # Fused optimisers read memory straight on: it must lie as the parameter's does.
+                laid_out = torch.empty_like(like).copy_(tensor) if tensor.shape == like.shape else tensor
+                state.setdefault(int(i), {})[key] = laid_out
         whole = optimizer.state_dict()
         whole["state"] = state
         optimizer.load_state_dict(whole)

@@ -52,7 +52,10 @@ PAPER_CIFAR = {"network": "unet", "width": 128, "depth": 32, "n_sizes": 1, "lear
 PAPER_MAC = {**PAPER_CIFAR, "width": 256, "learning_rate": 1e-4, "batch_size": 128, "clip": 100.0}
 PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
 # What is trained once for several experiments, on one core.
-LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 72.0, "fashion-mnist": 12.0, "cifar10": 8.0}}
+# Several times are legs: the training goes on, and its learning rate rises and falls again, to a lower peak.
+LAPTOP = {"convolutions": CONVOLUTIONS,
+          "minutes": {"binarized-mnist": (72.0, 18.0), "fashion-mnist": 12.0, "cifar10": 8.0}}  # fmt: skip
+LOWER_PEAK = 0.5
 SHORT = 15.0  # minutes of one core, where methods are compared on binarized MNIST
 PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
 CHUNK = 50  # images scored at a time
@@ -73,18 +76,23 @@ def domains_of(name: str, element: str = "pixel") -> Alike:
     return image_domains(read_images(image_set(name)), element)
 
 
-def minutes_of(run, name: str) -> float:
+def minutes_of(run, name: str) -> float | Sequence[float]:
     allowed = run.settings["minutes"]
     return run.minutes or (allowed[name] if isinstance(allowed, dict) else allowed)
 
 
+def short_minutes_of(run) -> float:
+    allowed = run.settings["short_minutes"]
+    return min(run.minutes or allowed, allowed)
+
+
 def fit(run, name: str, method: dict, objective: Objective, domains: Alike, model: AnyOrderModel, minutes: float,
-        watch, facts: str) -> Outcome:  # fmt: skip
-    """Train a fresh model for some minutes of one core, whatever else the machine does; a smoke run takes a step."""
+        watch, facts: str, seed: int) -> Outcome:  # fmt: skip
+    """Train a model for some minutes of one core, whatever else the machine does; a smoke run takes a step."""
     smoke = run.steps is not None
     levels = read_images(image_set(name)[: 80 if smoke else None], domains.domain.n_symbols).levels
     settings = Settings(
-        max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=run.seed,
+        max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=seed,
         batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
         weight_decay=0.02, clip=method.get("clip", 1.0), ema=0.998, validation_rows=0, patience=1000,
         evaluations=run.settings.get("evaluations", 10),
@@ -104,7 +112,7 @@ def architecture_of(method: dict, components: int) -> Architecture:
 
 
 def trained(run, name: str, which: str = "convolutions", workload: str = "any", element: str = "pixel",
-            minutes: float | None = None) -> tuple[AnyOrderModel, dict]:  # fmt: skip
+            minutes: float | Sequence[float] | None = None) -> tuple[AnyOrderModel, dict]:  # fmt: skip
     """A method's model, trained once for all experiments that ask for it, then kept beside the results.
 
     By default path convolutions for scoring and inpainting alike. The curve holds raster nats, of networks that score
@@ -113,22 +121,36 @@ def trained(run, name: str, which: str = "convolutions", workload: str = "any", 
     s, domains, method = run.settings, domains_of(name, element), run.settings[which]
     components = 0 if domains.domain.n_symbols == 2 else s.get("components", 10)
     minutes = minutes or minutes_of(run, name)
+    *earlier, last = minutes if isinstance(minutes, Sequence) else (minutes,)
     objective = image_objective_of(workload, method["network"], domains.shape)
     model = build_model(domains, architecture_of(method, components), run.seed)
-    facts = f"{name} {element} {method} {components} {minutes} {run.seed} {objective} {model.n_parameters}"
+    spent = (*earlier, last) if earlier else last
+    facts = f"{name} {element} {method} {components} {spent} {run.seed} {objective} {model.n_parameters}"
     place = run.folder.parent / f".images-{name}-{which}-{zlib.crc32(facts.encode()):08x}"
     if (place / "facts.json").exists():
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
+    before = None
+    if earlier:
+        model, before = trained(run, name, which, workload, element, earlier)
+        method = {**method, "learning_rate": LOWER_PEAK * method["learning_rate"]}
     curve = image_curve(run, name, domains)
-    outcome = fit(run, name, method, objective, domains, model, minutes, curve, facts)
+    outcome = fit(run, name, method, objective, domains, model, last, curve, facts, run.seed + len(earlier))
     found = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
              "images_seen": outcome.steps * method["batch_size"], "curve": curve.points}  # fmt: skip
+    found = found if before is None else after(before, found)
     if run.steps is None:
         place.mkdir(parents=True, exist_ok=True)
         save_file({name: p.contiguous() for name, p in model.state_dict().items()}, place / "model.safetensors")
         write_json(place / "facts.json", found)
     return model.eval(), found
+
+
+def after(before: dict, found: dict) -> dict:
+    """What two legs of a training come to."""
+    later = [[p[0] + before["steps"], p[1] + before["train_seconds"], *p[2:]] for p in found["curve"] if p[0] > 0]
+    summed = {key: before[key] + found[key] for key in ("steps", "train_seconds", "images_seen")}
+    return {**found, **summed, "curve": [*before["curve"], *later]}
 
 
 def image_curve(run, name: str, domains: Alike) -> Curve:

@@ -6,7 +6,7 @@ import torch
 from sklearn.base import clone
 
 import anygiven as ag
-from anygiven.errors import AnyGivenError, ImageError, QuestionError
+from anygiven.errors import AnyGivenError, AnyGivenWarning, ImageError, QuestionError
 from anygiven.estimators.drawing import few_groups
 from anygiven.heads.levels import LevelMixture, PixelMixture
 from anygiven.lattice import Canonical, LeftToRight, ModeMixture, RandomOrder, RegionMode
@@ -473,3 +473,28 @@ def test_command_line(density, tmp_path):
         refused = CliRunner().invoke(app, [str(word) for word in words])
         assert isinstance(refused.exception, AnyGivenError)
     assert not (tmp_path / "x.png").exists()
+
+
+def test_what_is_transparent_is_white(tmp_path):
+    """Not whatever colour lies under it."""
+    from PIL import Image
+
+    colour = np.zeros((2, 2, 4), dtype=np.uint8)
+    colour[..., 0] = 200
+    colour[0, :, 3] = 255  # the upper row can be seen
+    Image.fromarray(colour).save(tmp_path / "colour.png")
+    seen = read_images(tmp_path / "colour.png").levels[0]
+    assert (seen[0] == (200, 0, 0)).all()
+    assert (seen[1] == 255).all()
+    Image.fromarray(np.dstack([colour[..., 0], colour[..., 3]])).save(tmp_path / "grey.png")
+    grey = read_images(tmp_path / "grey.png")
+    assert grey.size == (2, 2, 1)
+    assert grey.levels[0, :, 0, 0].tolist() == [200, 255]
+
+
+def test_black_and_white_images_for_a_model_of_grey_ones():
+    """A one is nearly black there: the user is told."""
+    with pytest.warns(AnyGivenWarning, match="multiply by 255"):
+        read_images(bars(3), n_levels=256)
+    read_images(255 * bars(3), n_levels=256)
+    read_images(np.zeros((3, 6, 6)), n_levels=256)

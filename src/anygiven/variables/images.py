@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anygiven.errors import ImageError, require
+from anygiven.errors import AnyGivenWarning, ImageError, require
 from anygiven.variables.domains import CELL, Alike, Levels
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
@@ -77,6 +78,12 @@ def _checked(array: np.ndarray, n_levels: int | None) -> Images:
     if low < 0 or high >= levels:
         todo = "; make them black and white: (images > 127).astype('uint8')" if levels == 2 and high <= 255 else ""
         raise ImageError(f"Pixels run from {low:g} to {high:g} and must lie between 0 and {levels - 1}{todo}.")
+    if n_levels == 256 and high == 1:
+        warnings.warn(
+            "All pixels are 0 or 1 and the model has 256 levels, so 1 is nearly black; multiply by 255 if it is white.",
+            AnyGivenWarning,
+            stacklevel=3,
+        )
     return Images(array.astype(np.uint8), levels)
 
 
@@ -124,13 +131,16 @@ def _read_npz(path: Path, wanted: str | None) -> np.ndarray:
 
 
 def read_picture(path: Path) -> np.ndarray:
-    """(height, width, channels) uint8; grey pictures have one channel."""
+    """(height, width, channels) uint8; grey pictures have one channel, and what is transparent is white."""
     image = require("PIL.Image", "images")
     try:
         with image.open(path) as picture:
             if picture.mode.startswith("I"):  # sixteen bits: the upper eight are kept
                 return (np.asarray(picture).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)[..., None]
             is_grey = picture.mode in ("1", "L", "LA")
+            if picture.has_transparency_data:  # whatever colour lies under it, one sees the paper
+                layers = picture.convert("RGBA")
+                picture = image.alpha_composite(image.new("RGBA", picture.size, "white"), layers)
             levels = np.asarray(picture.convert("L" if is_grey else "RGB"), dtype=np.uint8)
             return levels[..., None] if is_grey else levels
     except OSError as error:

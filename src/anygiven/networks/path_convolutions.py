@@ -243,13 +243,14 @@ class ConvolutionWalk(PathWalk):
         self.size = (network.shape[0] + 2 * self.reach, network.shape[1] + 2 * self.reach)
         self.out = cells.new_zeros(*step.shape, network.width)
         is_evidence = (step == EVIDENCE).float().unflatten(1, network.shape).unsqueeze(-1)
+        has_evidence = bool(is_evidence.any())
         h, v = network.start(hide(cells, step == EVIDENCE), torch.where(step == EVIDENCE, EVIDENCE, NEVER))
         sight = LookSight(is_evidence, torch.zeros_like(is_evidence))
         self.kept = []  # (B · size, width + values) before each block
         for block in network.blocks:
             seen = torch.cat([h, v], dim=-1) * is_evidence
             self.kept.append(pad(seen, (0, 0, *(self.reach,) * 4)).flatten(0, 2))
-            h = block(h, v, sight)
+            h = block(h, v, sight) if has_evidence else h
 
     def features(self) -> Tensor:
         if not self.is_found:
@@ -293,4 +294,5 @@ class ConvolutionWalk(PathWalk):
         offset = block.stride * torch.arange(-reach, reach + 1)
         around = (offset.unsqueeze(1) * self.size[1] + offset).flatten()  # (K²,)
         taps = block.near.flatten(1).t().contiguous()  # (K², width + values)
-        return torch.cat([(kept[some.unsqueeze(1) + around] * taps).sum(1) for some in at.split(GATHERED)])
+        places = (at.unsqueeze(1) + around).split(GATHERED)  # (…, K²)
+        return torch.cat([kept[some.flatten()].unflatten(0, some.shape).mul_(taps).sum(1) for some in places])

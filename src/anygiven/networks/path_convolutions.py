@@ -260,14 +260,13 @@ class ConvolutionWalk(PathWalk):
 
     def reveal(self, cells: Tensor, step: Tensor) -> None:
         self.features()  # others may see the vectors of this step
-        is_put_off = (self.step == self.t) & (step != self.t)
         row, place = (step == self.t).nonzero(as_tuple=True)
-        values, at, put_off = self.network.value_of(cells[row, place]), self._at(row, place), self._at(
-            *is_put_off.nonzero(as_tuple=True))  # fmt: skip
-        for kept in self.kept:
-            kept[put_off] = 0.0
+        put_off = self._at(*((self.step == self.t) & (step != self.t)).nonzero(as_tuple=True))
         if len(put_off):  # the vectors of the others must not know of what was put off
+            for kept in self.kept:
+                kept[put_off] = 0.0
             self._advance(row, place)
+        at, values = self._at(row, place), self.network.value_of(cells[row, place])
         for kept in self.kept:
             kept[at, self.network.width :] = values
         self.step, self.is_found, self.t = step.clone(), False, self.t + 1

@@ -24,10 +24,10 @@ from _images import (
     image_nats_by_looks,
     mean_of,
     nats,
-    nats_by_looks,
     packed,
     short_minutes_of,
     show_rows,
+    told,
     trained,
     unpacked,
 )
@@ -41,9 +41,8 @@ METHODS = {
     "seven modes (SFARM)": ("unet", "modes"),
     "path convolutions": ("convolutions", "any"),
 }
-SHOWN_TOO = {"ahead_of_uniform": "  ahead of uniform", "at_first": "  from the evidence alone",
-             "ahead_at_first": "    ahead of uniform", "by_looks_told": "  told the mode",
-             "raster": "  in raster order"}  # fmt: skip
+# Uniform training cannot be told a mode: what is told is compared with its measure without.
+AGAINST = {"looks, told the mode": "looks", "first look, told the mode": "first look"}
 SCALES = {
     "laptop": {**LAPTOP, "unet": UNET, "short_minutes": SHORT, "images": 500, "looks": 4, "steps": 98},
     "paper": {**PAPER, "unet": PAPER_MNIST, "short_minutes": 60 * 24 * 14, "images": 10_000, "looks": 8, "steps": 784},
@@ -52,10 +51,9 @@ SCALES = {
 
 def measure(run) -> dict:
     methods = {name: run.part(name, lambda m=method: one(run, *m)) for name, method in METHODS.items()}
-    for kept, title in (("images_by_looks", "ahead_of_uniform"), ("images_at_first", "ahead_at_first")):
-        images = {name: part.pop(kept) for name, part in methods.items()}
-        for name, part in methods.items():
-            part[title] = compared(images[UNIFORM], images[name])
+    images = {name: part.pop("images") for name, part in methods.items()}
+    for name, part in methods.items():
+        part["ahead"] = {m: compared(images[UNIFORM][AGAINST.get(m, m)], images[name][m]) for m in images[name]}
     return {"data": SET, "methods": methods}
 
 
@@ -71,30 +69,35 @@ def one(run, which: str, workload: str) -> dict:
     data = held(SET, 2 if smoke else run.settings["images"], domains)
     kinds = evidence_kinds(domains.shape)
     n = 1 if smoke else run.settings["looks"]
-    looks = {name: image_nats_by_looks(model, data, kind, n) for name, kind in kinds.items()}
-    first = {name: first_look(model, data, kind) for name, kind in kinds.items()}
-    told = {}  # SFARM's network may also be told the mode; MODES are numbered from one in this order
-    if workload == "modes":
-        told = {name: nats_by_looks(model, data, kind, n, mode=k + 1) for k, (name, kind) in enumerate(kinds.items())}
+    images = {
+        "looks": {kind: image_nats_by_looks(model, data, asked, n) for kind, asked in kinds.items()},
+        "first look": {kind: first_look(model, data, asked) for kind, asked in kinds.items()},
+    }
+    if workload == "modes":  # SFARM's network may also be told the mode; MODES are numbered from one in this order
+        numbered = list(enumerate(kinds.items(), start=1))
+        images["looks, told the mode"] = {
+            kind: image_nats_by_looks(model, data, asked, n, mode) for mode, (kind, asked) in numbered
+        }
+        images["first look, told the mode"] = {
+            kind: first_look(model, data, asked, mode) for mode, (kind, asked) in numbered
+        }
     found = {
-        "by_looks": {name: mean_of(values) for name, values in looks.items()},
-        "by_looks_told": told,
-        "images_by_looks": {name: values.tolist() for name, values in looks.items()},
-        "at_first": {name: mean_of(values) for name, values in first.items()},
-        "images_at_first": {name: values.tolist() for name, values in first.items()},
+        "nats": {measure: {kind: mean_of(values) for kind, values in of.items()} for measure, of in images.items()},
+        "images": {measure: {kind: values.tolist() for kind, values in of.items()} for measure, of in images.items()},
         "pictures": completions(model, data, kinds, 2 if smoke else run.settings["steps"]),
     }
     if which == "convolutions":
-        raster = {name: nats(model, data, kind, per_query=True, smoke=smoke) for name, kind in kinds.items()}
-        found["raster"] = raster
+        found["nats"]["raster order"] = {
+            kind: nats(model, data, asked, per_query=True, smoke=smoke) for kind, asked in kinds.items()
+        }
     return {**found, **facts}
 
 
 @torch.no_grad()
-def first_look(model, data, kind) -> torch.Tensor:
+def first_look(model, data, kind, mode: int = 0) -> torch.Tensor:
     """(images,) nats per hidden pixel, all asked at once from the evidence alone."""
     question = kind.draw(data.is_present, torch.Generator().manual_seed(17))
-    path = Path.look(question.is_evidence, question.is_query)
+    path = told(Path.look(question.is_evidence, question.is_query), mode)
     parts = [-model.log_prob(data.x[rows], path.rows(rows)).sum(1) for rows in torch.arange(len(data)).split(CHUNK)]
     return (torch.cat(parts) / question.is_query.sum(1).clamp(min=1)).double()
 
@@ -120,21 +123,45 @@ def completions(model, data, kinds: dict, steps: int) -> dict:
 
 def table(results: dict) -> str:
     methods = results["methods"]
-    kinds = list(next(iter(methods.values()))["by_looks"])
-    lines = [f"{'nats per hidden pixel':<26}" + "".join(f"{kind:>18}" for kind in kinds)]
+    kinds = list(methods[UNIFORM]["nats"]["looks"])
+    lines = [f"{'nats per hidden pixel':<34}" + "".join(f"{kind:>18}" for kind in kinds)]
     for name, part in methods.items():
-        cells = [f"{part['by_looks'][k]['mean']:.4f} ± {part['by_looks'][k]['standard_error']:.4f}" for k in kinds]
-        lines.append(f"{name:<26}" + "".join(f"{cell:>18}" for cell in cells))
-        for also, title in SHOWN_TOO.items():
-            if part.get(also):
-                cells = [f"{part[also][k]['mean']:.4f} ± {part[also][k]['standard_error']:.4f}" for k in kinds]
-                lines.append(f"{title:<26}" + "".join(f"{cell:>18}" for cell in cells))
+        lines.append(name)
+        for measured, of in part["nats"].items():
+            lines.append(_line(f"  {measured}", of, kinds))
+            if name != UNIFORM and measured in part["ahead"]:
+                lines.append(_line("    ahead of uniform", part["ahead"][measured], kinds))
     return "\n".join(lines)
 
 
+def _line(title: str, of: dict, kinds: list[str]) -> str:
+    return f"{title:<34}" + "".join(f"{of[k]['mean']:>9.4f} ± {of[k]['standard_error']:.4f}" for k in kinds)
+
+
 def draw(results: dict):
+    """Above the completions; below by how much each method is ahead of uniform training, with standard errors."""
+    import matplotlib.pyplot as plt
+
     methods = results["methods"]
-    first = next(iter(methods.values()))["pictures"]
-    rows = {"evidence": unpacked(first["evidence"])}
+    rows = {"evidence": unpacked(methods[UNIFORM]["pictures"]["evidence"])}
     rows |= {name: unpacked(part["pictures"]["filled"]) for name, part in methods.items()}
-    return show_rows(rows, 2, 1.0)
+    figure = show_rows(rows, 2, 1.0)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 4)
+    figure.subplots_adjust(bottom=4 / (height + 4))
+    axis = figure.add_axes((figure.subplotpars.left, 0.5 / (height + 4), 1 - figure.subplotpars.left, 3 / (height + 4)))
+    kinds = list(methods[UNIFORM]["nats"]["looks"])
+    shown = [(name, m) for name, part in methods.items() if name != UNIFORM for m in part["ahead"]]
+    for k, (name, measured) in enumerate(shown):
+        ahead = methods[name]["ahead"][measured]
+        place = [i + 0.8 * (k + 0.5) / len(shown) - 0.4 for i in range(len(kinds))]
+        axis.bar(place, [ahead[kind]["mean"] for kind in kinds], 0.8 / len(shown), label=f"{name}: {measured}",
+                 yerr=[ahead[kind]["standard_error"] for kind in kinds])  # fmt: skip
+    axis.axhline(0, color="0.5", linewidth=0.8)
+    axis.set_xticks(range(len(kinds)), kinds, fontsize=8)
+    axis.set_xlim(-0.5, len(kinds) - 0.5)
+    axis.set_title("nats per hidden pixel ahead of uniform masks", fontsize=9)
+    if shown:
+        axis.legend(frameon=False, fontsize=7)
+    plt.setp(axis.get_yticklabels(), fontsize=7)
+    return figure

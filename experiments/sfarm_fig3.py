@@ -20,7 +20,7 @@ from anygiven.lattice import BernoulliEvidence, Budget, Canonical, Question, Wor
 from anygiven.variables.images import draw_mask
 
 MISSING = (0.05, 0.1, 0.2, 0.3, 0.5, 0.9)
-MASKS = ("top", "left", "centre", "strokes")
+HIDDEN_BY = {"top": "lower half", "left": "right half", "centre": "middle", "strokes": "strokes"}  # by mask
 N_COMPLETIONS = 3
 SETS = ("binarized-mnist", "fashion-mnist", "cifar10")
 SCALES = {
@@ -42,7 +42,7 @@ def one(run, name: str) -> dict:
                                **completed(model, data, k, BernoulliEvidence(1 - share), domains, smoke)}
               for k, share in enumerate(MISSING)}  # fmt: skip
     masks = {kind: completed(model, data, k, MaskEvidence(kind, domains.shape), domains, smoke)
-             for k, kind in enumerate(MASKS, start=len(MISSING))}  # fmt: skip
+             for k, kind in enumerate(HIDDEN_BY, start=len(MISSING))}  # fmt: skip
     return {"shares": shares, "masks": masks, **facts}
 
 
@@ -98,13 +98,17 @@ def table(results: dict) -> str:
 
 
 def draw(results: dict):
-    rows = {}
-    for name, part in results["sets"].items():
-        columns = [{key: unpacked(found[key]) for key in ("hidden", "filled", "truth")}
-                   for found in (*part["shares"].values(), *part["masks"].values())]  # fmt: skip
-        rows[f"{name}, known"] = [column["hidden"][0] for column in columns]
-        for k in range(N_COMPLETIONS):
-            rows[f"{name}, completion {k + 1}"] = [column["filled"][k] for column in columns]
-        rows[f"{name}, truth"] = [column["truth"][0] for column in columns]
-    grey = {name: [i[..., 0] if i.shape[-1] == 1 else i for i in images] for name, images in rows.items()}
-    return show_rows(grey, 255, 0.8)
+    """A row for each kind of evidence; for each data set what is known, the completions, and the truth."""
+    rows: dict[str, list] = {}
+    for part in results["sets"].values():
+        shares = {f"{share} missing": found for share, found in part["shares"].items()}
+        masks = {f"hidden: {HIDDEN_BY[kind]}": found for kind, found in part["masks"].items()}
+        for name, found in {**shares, **masks}.items():
+            pictures = [image for key in ("hidden", "filled", "truth") for image in unpacked(found[key])]
+            rows.setdefault(name, []).extend(image.squeeze() for image in pictures)
+    figure = show_rows(rows, 255, 0.7)
+    titles = ["known", *("completions" if k == N_COMPLETIONS // 2 else "" for k in range(N_COMPLETIONS)), "truth"]
+    for axis, title in zip(figure.axes, titles * len(results["sets"]), strict=False):
+        axis.set_title(title, fontsize=8)
+    figure.subplots_adjust(top=1 - 0.25 / figure.get_size_inches()[1])
+    return figure

@@ -2,8 +2,8 @@
 
 The path convolutions of sfarm-fig3 on Fashion-MNIST draw the same number of images in 2, 8, 32, 78 and 784 steps: in
 equal groups of a random order, in groups planned by the measured losses, the surest pixels first, and one by one in
-raster order. The distance is Fréchet's between Gaussians in the features of a small classifier trained here; it is not
-FID, whose network is another.
+raster order: the last is also another order, one that was trained more. The distance is Fréchet's between Gaussians in
+the features of a small classifier trained here; it is not FID, whose network is another.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def drawn_images(run) -> dict:
     classifier, accuracy = trained_classifier(run.settings["epochs"], smoke)
     n = 4 if smoke else run.settings["images"]
     real = image_set(SET, "test")[: 50 if smoke else run.settings["real"]]
-    losses = losses_by_evidence(model, held(SET, 2 if smoke else 100, domains))
+    losses = losses_by_evidence(model, held(SET, 2 if smoke else 100, domains, "train"))
     falling = np.interp(np.arange(784), *losses).tolist()
     nothing = torch.zeros(n, 784, dtype=torch.bool)
     question, look = Question(~nothing, nothing), Path.look(nothing, ~nothing)

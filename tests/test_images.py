@@ -498,3 +498,77 @@ def test_black_and_white_images_for_a_model_of_grey_ones():
         read_images(bars(3), n_levels=256)
     read_images(255 * bars(3), n_levels=256)
     read_images(np.zeros((3, 6, 6)), n_levels=256)
+
+
+def test_several_random_orders_are_averaged(density):
+    """SFARM's Eq. 14 with uniform orders: the log of the mean of p, drawn anew for each order."""
+    images = bars(20, seed=10)
+    one, many = (density.log_prob(images, order=RandomOrder(), orders=n) for n in (1, 16))
+    assert many.mean() > one.mean()
+    with pytest.raises(QuestionError, match="the same each time"):
+        density.log_prob(images, order=Canonical(), orders=2)
+    with pytest.raises(QuestionError, match="each of the 36"):
+        density.log_prob(images, order=Canonical((0, 1, 2)))
+
+
+def test_the_bound_is_of_the_orders_that_are_scored():
+    """Of a network that reads paths too: with rough weights looks and paths differ, and the bound is of paths."""
+    rough = ag.ImageDensity(width=8, depth=2, dropout=0.0, max_steps=1, verbose=False).fit(bars(30))
+    with torch.no_grad():
+        for k, p in enumerate(rough.model_.network.parameters()):
+            p.add_(0.5 * torch.randn(p.shape, generator=torch.Generator().manual_seed(k)))
+    images, rng = bars(3, seed=2), np.random.default_rng(0)
+    orders = [Canonical(tuple(rng.permutation(36).tolist())) for _ in range(300)]
+    scored = np.stack([rough.log_prob(images, order=order) for order in orders])
+    spread = scored.std(0) / len(orders) ** 0.5
+    assert (np.abs(rough.elbo(images, n=300) - scored.mean(0)) < 5 * spread).all()
+
+
+def test_a_mode_of_ones_own_need_not_know_empty_batches():
+    def one_by_one(n, shape, generator):
+        return torch.stack([torch.rand(shape, generator=generator) < 0.5 for _ in range(n)])
+
+    modes = ModeMixture((RegionMode((6, 6), one_by_one), LeftToRight((6, 6))))
+    for network in ("convolutions", "unet"):
+        ag.ImageDensity(
+            network=network, width=8, depth=1, workload=modes, max_steps=4, batch_size=2, verbose=False
+        ).fit(bars(30))
+
+
+def test_a_network_that_is_told_modes_is_told_them_when_asked():
+    density = ag.ImageDensity(network="unet", width=8, depth=1, max_steps=2, verbose=False).fit(bars(30))
+    images, order = bars(2, seed=3), LeftToRight((6, 6))
+    before, plain = density.log_prob(images, order=order), density.log_prob(images)
+    with torch.no_grad():
+        density.model_.network.net.class_embedding.weight[2] += 3.0  # left to right is the second of the seven
+    assert not np.allclose(before, density.log_prob(images, order=order))
+    np.testing.assert_allclose(plain, density.log_prob(images), atol=1e-4)
+
+
+def test_questions_that_were_never_trained_are_answered_with_a_warning():
+    density = ag.ImageDensity(width=8, depth=1, workload="joint", max_steps=2, verbose=False).fit(bars(30))
+    image, left = bars(1)[0], draw_mask("left", (6, 6))
+    with pytest.warns(AnyGivenWarning, match="workload='any'"):
+        density.inpaint(image, left)
+    with pytest.warns(AnyGivenWarning, match="workload='any'"):
+        density.log_prob(bars(2), where=left)
+    density.log_prob(bars(2))
+
+
+def test_an_image_of_another_size_is_not_blamed_on_the_mask(density):
+    with pytest.raises(ImageError, match="images are 10 by 10"):
+        density.inpaint(np.zeros((10, 10), dtype=np.uint8), np.ones((10, 10), dtype=bool))
+
+
+def test_no_image_at_all(density):
+    with pytest.raises(ImageError, match="There is no image"):
+        density.log_prob(bars(3)[:0])
+
+
+def test_a_checkpoint_is_of_one_region_function(tmp_path):
+    """Another region is another training, though both are called the same."""
+    shapes = [
+        RegionMode((6, 6), f) for f in (lambda n, s, g: torch.zeros(n, *s) == 0, lambda n, s, g: torch.ones(n, *s) == 0)
+    ]
+    assert repr(shapes[0]) != repr(shapes[1])
+    assert repr(shapes[0]) == repr(RegionMode((6, 6), shapes[0].function))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from anygiven.errors import ImageError, OutputError, QuestionError
 from anygiven.estimators import ImageDensity
-from anygiven.variables.images import MASKS, draw_mask, read_images, read_picture, write_picture
+from anygiven.variables.images import MASKS, draw_mask, images_array, read_images, read_picture, write_picture
 from anygiven.variables.tables import write_table, write_whole
 
 GAP = 2  # pixels between pictures
@@ -61,7 +61,7 @@ def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: 
     is_known = _read_mask(mask, truth.shape[:2], seed)
     filled = density.inpaint(truth, is_known, n, **options).clip(max=density.n_levels_ - 1)
     if out.suffix == ".npz":
-        _write(out, filled * (images.white or 1), density.n_levels_, n)
+        _write(out, filled * (images.white or density.white_ or 1), density.n_levels_, n)
         print(f"{n} completions written to {out}.")
         return
     evidence = np.where(is_known[..., None], truth, density.n_levels_ // 2)
@@ -104,6 +104,9 @@ def _read_mask(mask: str, size: tuple[int, ...], seed: int) -> np.ndarray:
     if mask in MASKS:
         return draw_mask(mask, size, seed)
     path = Path(mask)
+    if path.suffix == ".npz" and path.exists():
+        known = images_array(path)
+        return known > 0 if known.ndim == 2 else known
     if not path.exists():
         raise ImageError(f"There is no mask {mask!r}: give a picture that is white where the image is known, or one of "
                          f"{', '.join(MASKS)}.")  # fmt: skip

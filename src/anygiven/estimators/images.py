@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,16 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from anygiven.errors import ImageError, QuestionError
+from anygiven.errors import AnyGivenWarning, ImageError, QuestionError
 from anygiven.estimators.defaults import Architecture, image_architecture_for
 from anygiven.estimators.density import Density
 from anygiven.estimators.drawing import check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
 from anygiven.estimators.options import COUNT
 from anygiven.estimators.progress import share_bar
-from anygiven.estimators.workload import image_objective_of
+from anygiven.estimators.workload import image_objective_of, trained_modes
 from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, random_orders, scan_orders
-from anygiven.lattice import Canonical, Protocol, Question, RandomOrder
+from anygiven.lattice import Canonical, Protocol, Question, RandomOrder, Told
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import Alike, Levels, domain_from_json
@@ -35,6 +36,7 @@ from anygiven.variables.images import (
 )
 
 MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with steps="auto"
+NOTHING_LEFT_OPEN = ("joint", "conditionals", "random", "modes")  # workloads that know or ask every pixel
 N_VALID = 100  # images that the validation questions are about
 
 
@@ -207,14 +209,17 @@ class ImageDensity(Density):
         `where` and `given` are masks (height, width), or one for each image; what is in neither is left open. The
         pixels come in raster order, or in a fixed random one for a network that looks and learnt no other; or in the
         `order` of a protocol, such as a masking mode. With more `orders` it is the log of the mean of p along as many
-        (Eq. 14): the eight scanning orders, then random ones.
+        (Eq. 14): the eight scanning orders, then random ones; or as many draws of a random `order`.
         """
         self._check_fitted()
         self._check_number("orders", orders)
         self._check_order(order)
+        if order is not None and orders > 1 and not order.is_random:
+            raise QuestionError(f"orders is {orders} and the order given is the same each time; ask for one.")
         images = self._array(X)
         question = self._question(len(images), where, given)
-        protocols = [order] if order is not None else self._orders(orders)
+        self._warn_untrained(question)
+        protocols = self._orders(orders) if order is None else [self._told(order)] * orders
         return self._log_prob(self._encode(self._asked_alone(images, question)), question, protocols)
 
     def _log_prob(self, x: Tensor, question: Question, protocols: Sequence[Protocol]) -> np.ndarray:
@@ -236,10 +241,17 @@ class ImageDensity(Density):
     def _order_of_drawing(self) -> Protocol:
         return Canonical() if self._knows_raster else RandomOrder()
 
-    @staticmethod
-    def _check_order(order) -> None:
+    def _check_order(self, order) -> None:
         if not (order is None or isinstance(order, Protocol)):
             raise QuestionError(f"order is {order!r}; it must be a protocol, such as anygiven.lattice.RandomOrder().")
+        n = len(self.domains_)
+        if isinstance(order, Canonical) and order.order is not None and sorted(order.order) != list(range(n)):
+            raise QuestionError(f"The order must name each of the {n} variables once; it names {len(order.order)}.")
+
+    def _told(self, order: Protocol) -> Protocol:
+        """A masking mode, with its number among those that were trained, for a network that is told it."""
+        trained = trained_modes(self.workload, self.domains_.shape)
+        return Told(order, trained.index(order) + 1) if order in trained else order
 
     def elbo(self, X, *, n: int = 1, random_state=None) -> np.ndarray:
         """The evidence lower bound of each image (Eq. 8): the mean of log p(x | order) over random orders.
@@ -308,8 +320,10 @@ class ImageDensity(Density):
               random_state) -> Tensor:  # fmt: skip
         check_drawing(len(x), steps, temperature, groups)
         self._check_order(order)
+        order = None if order is None else self._told(order)
         generator = self._generator(random_state)
         question = Question(~is_known, is_known)
+        self._warn_untrained(question)
         bound, losses = MUTUAL_NATS if self.n_levels_ == 2 else None, self.report_["losses"]
         one_by_one, grouped = order or self._order_of_drawing, order or RandomOrder()
         path, choose = drawing_path(question, steps, losses, bound, lambda _: grouped, generator, groups, one_by_one)
@@ -338,6 +352,7 @@ class ImageDensity(Density):
         array = self._array(array[None] if is_one else array)
         if array.shape[0] != 1:
             raise ImageError(f"{len(array)} images were given; inpaint takes one, such as images[0].")
+        self._check_size(array.shape[1:])
         mask = self._mask(is_known, 1)
         return self._encode(self._asked_alone(array, Question(~mask, mask), or_asked=False))
 
@@ -350,7 +365,7 @@ class ImageDensity(Density):
 
     def _asked_alone(self, array: np.ndarray, question: Question, or_asked: bool = True) -> np.ndarray:
         """Images with nought wherever no question looks, so that what is there need not be a number."""
-        if array.shape[1:] != self.size_:
+        if array.shape[1:] != self.size_ or len(array) == 0:
             return array  # refused when it is read
         used = (question.is_evidence | question.is_query) if or_asked else question.is_evidence
         used = used.numpy().reshape(len(used), *self.size_[:2], -1)
@@ -358,16 +373,16 @@ class ImageDensity(Density):
 
     def _read(self, X) -> Images:
         images = read_images(X, self.n_levels_)
-        if images.size[:2] != self.size_[:2]:
-            raise ImageError(
-                f"The images are {_size(images.size)} and the model's are {_size(self.size_)}; cut or scale them."
-            )
-        if images.size != self.size_:
-            raise ImageError(
-                f"The images are {_size(images.size)} and the model's are {_size(self.size_)}; make them "
-                f"{'grey' if self.size_[2] == 1 else 'as colourful'} first."
-            )
+        self._check_size(images.size)
         return images
+
+    def _check_size(self, size: tuple[int, ...]) -> None:
+        if len(size) != 3 or size == self.size_:
+            return  # an array of another form is refused when it is read
+        both = f"The images are {_size(size)} and the model's are {_size(self.size_)}"  # type: ignore[arg-type]
+        if size[:2] != self.size_[:2]:
+            raise ImageError(f"{both}; cut or scale them.")
+        raise ImageError(f"{both}; make them {'grey' if self.size_[2] == 1 else 'as colourful'} first.")
 
     def _decode(self, cells: Tensor, white: int) -> np.ndarray:
         return self._shown(images_of_cells(cells.numpy(), self.domains_, self.size_), white)
@@ -401,6 +416,22 @@ class ImageDensity(Density):
         if bool((is_query & is_evidence).any()):
             raise QuestionError("Some pixels are both asked and given; take them out of one of the masks.")
         return Question(is_query, is_evidence)
+
+    def _warn_untrained(self, question: Question) -> None:
+        """A workload in words says whether it has evidence, and whether some pixels are left open."""
+        unseen = []
+        if self.workload in ("joint", "marginals") and bool(question.is_evidence.any()):
+            unseen.append("known pixels")
+        leaves_open = not bool((question.is_query | question.is_evidence).all())
+        if self._scores_in_one_pass and self.workload in NOTHING_LEFT_OPEN and leaves_open:
+            unseen.append("pixels that are left open")
+        if unseen:
+            warnings.warn(
+                f"The workload {self.workload!r} never trained questions with {' and '.join(unseen)}; "
+                "fit with workload='any' to ask this.",
+                AnyGivenWarning,
+                stacklevel=4,
+            )
 
     def _whole(self, x: Tensor) -> Question:
         return self._question(len(x), None, None)

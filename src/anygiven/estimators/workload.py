@@ -26,6 +26,7 @@ from anygiven.lattice import (
     Mode,
     ModeMixture,
     Objective,
+    Protocol,
     RandomBudget,
     RandomOrder,
     RandomScan,
@@ -167,6 +168,15 @@ def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> O
     if not isinstance(workload, str) or workload not in parts:
         raise QuestionError(f"{workload!r} is not a workload for images: use one of {', '.join(parts)}, or a mode.")
     return parts[workload]
+
+
+def trained_modes(workload: Any, shape: tuple[int, ...]) -> list[Protocol]:
+    """The masking modes of a workload, in the order of their numbers."""
+    if workload in ("any", "modes"):
+        return list(seven_modes(shape).modes)
+    if isinstance(workload, ModeMixture):
+        return list(workload.modes)
+    return [workload] if isinstance(workload, Mode) else []
 
 
 def _check_modes(workload: Staged, shape: tuple[int, ...], network: str) -> None:

@@ -8,9 +8,20 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from anygiven.lattice import N_SCANS, Canonical, Joint, Looks, Path, Protocol, Question, scan_order
+from anygiven.lattice import (
+    N_SCANS,
+    Canonical,
+    Joint,
+    Looks,
+    Path,
+    Protocol,
+    Question,
+    RandomOrder,
+    WholePath,
+    scan_order,
+)
 from anygiven.lattice.question import random_subset
-from anygiven.model import AnyOrderModel
+from anygiven.model import AnyOrderModel, PathModel
 
 MAX_ROWS, MAX_VARIABLES = 4096, 2**17  # scored at a time
 
@@ -99,9 +110,10 @@ def elbo(
 ) -> Tensor:
     """(B,) log p along a random order, averaged over n draws (Eqs. 7 and 8): on average below log p(x).
 
-    A draw is one step of the order, weighted by how many there are.
+    A draw is one step of an order, weighted by how many there are; of a model that reads paths the whole order, which
+    costs the same.
     """
-    objective = Looks(Joint())
+    objective = WholePath(Joint(), RandomOrder()) if isinstance(model, PathModel) else Looks(Joint())
     total = x.new_zeros(len(x), dtype=torch.float64)
     size = max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1])))
     for rows in torch.arange(len(x)).split(size):

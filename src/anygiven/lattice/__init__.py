@@ -15,6 +15,7 @@ from anygiven.lattice.modes import (
     RegionMode,
     RightToLeft,
     Staged,
+    Told,
     TopToBottom,
     scan_order,
     seven_modes,
@@ -62,7 +63,7 @@ __all__ = [
     "BernoulliEvidence", "BitReversal", "Blend", "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch",
     "GapPatterns", "Glimpse", "Grouped", "Growing", "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks",
     "Mixture", "Mode", "ModeMixture", "Objective", "Path", "Protocol", "Question", "RandomBudget", "RandomOrder",
-    "RandomScan", "RegionEvidence", "RegionMode", "RightToLeft", "Shared", "SomeOf", "Staged", "Strided",
+    "RandomScan", "RegionEvidence", "RegionMode", "RightToLeft", "Shared", "SomeOf", "Staged", "Strided", "Told",
     "TopToBottom", "UniformEvidence", "WholePath", "Window", "Workload", "mixture", "planned_sizes", "scan_order",
     "seven_modes",
 ]  # fmt: skip

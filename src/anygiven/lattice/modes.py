@@ -9,16 +9,17 @@ function to RegionMode.
 from __future__ import annotations
 
 import math
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from anygiven.errors import QuestionError
 from anygiven.lattice.protocols import Canonical, Protocol
-from anygiven.lattice.question import Question, draw_index, random_integers
+from anygiven.lattice.question import Path, Question, draw_index, random_integers
 from anygiven.lattice.workloads import Workload
 
 Shape = tuple[int, ...]  # (height, width), or (height, width, channels) where each channel is a variable
@@ -55,6 +56,8 @@ class Mode(Staged):
         if left or not n_channels:
             size = f"{self.shape[0]} by {self.shape[1]}"
             raise QuestionError(f"A mode for {size} cannot mask {shape[1]} variables; make one for their grid.")
+        if shape[0] == 0:  # a function of the user's need not know of empty batches
+            return torch.zeros(shape, dtype=torch.bool)
         region = torch.as_tensor(self.region(shape[0], generator))
         if region.shape != (shape[0], *self.shape[:2]) or region.dtype != torch.bool:
             raise QuestionError(
@@ -146,10 +149,16 @@ class InteriorPatch(Mode):
 class RegionMode(Mode):
     """A mode of your own: function(n, (height, width), generator) → (n, height, width) bool, activated first."""
 
-    function: Callable[[int, Shape, torch.Generator], Tensor] = field(repr=False)
+    function: Callable[[int, Shape, torch.Generator], Tensor]
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
         return self.function(n, self.shape[:2], generator)
+
+    def __repr__(self) -> str:
+        """With a number that tells functions apart, and is the same in another process."""
+        code = getattr(self.function, "__code__", None)
+        told_by = (code.co_code, repr(code.co_consts), code.co_names) if code else type(self.function).__qualname__
+        return f"RegionMode({self.shape}, {zlib.crc32(repr(told_by).encode()):08x})"
 
 
 @dataclass(frozen=True)
@@ -176,6 +185,22 @@ class ModeMixture(Staged):
             rows = which == k
             stage[rows], _ = mode.stages(torch.Size((int(rows.sum()), shape[1])), generator)
         return stage, which + 1
+
+
+@dataclass(frozen=True)
+class Told(Protocol):
+    """Another protocol, for networks that are told the masking mode: its number among those that were trained."""
+
+    order: Protocol
+    number: int
+    is_random = True
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        return self.order.priority(shape, generator)
+
+    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        step = self.order.path(question, generator).step
+        return Path(step, torch.full((len(step),), self.number))
 
 
 @dataclass(frozen=True)

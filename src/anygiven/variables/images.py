@@ -143,7 +143,7 @@ def read_picture(path: Path) -> np.ndarray:
                 picture = image.alpha_composite(image.new("RGBA", picture.size, "white"), layers)
             levels = np.asarray(picture.convert("L" if is_grey else "RGB"), dtype=np.uint8)
             return levels[..., None] if is_grey else levels
-    except OSError as error:
+    except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:  # PIL has no common one
         raise ImageError(f"{path} could not be read: {error}.") from None
 
 

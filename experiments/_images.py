@@ -53,10 +53,7 @@ PAPER_MAC = {**PAPER_CIFAR, "width": 256, "learning_rate": 1e-4, "batch_size": 1
              "clip": 100.0 / 3072**0.5}  # fmt: skip
 PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
 # What is trained once for several experiments, on one core.
-# Several times are legs: the training goes on, and its learning rate rises and falls again, to a lower peak.
-LAPTOP = {"convolutions": CONVOLUTIONS,
-          "minutes": {"binarized-mnist": (72.0, 18.0), "fashion-mnist": 20.0, "cifar10": 6.0}}  # fmt: skip
-LOWER_PEAK = 0.5
+LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 72.0, "fashion-mnist": 20.0, "cifar10": 6.0}}
 SHORT = 15.0  # minutes of one core, where methods are compared on binarized MNIST
 PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
 CHUNK = 50  # images scored at a time
@@ -77,7 +74,7 @@ def domains_of(name: str, element: str = "pixel") -> Alike:
     return image_domains(read_images(image_set(name)), element)
 
 
-def minutes_of(run, name: str) -> float | Sequence[float]:
+def minutes_of(run, name: str) -> float:
     allowed = run.settings["minutes"]
     return run.minutes or (allowed[name] if isinstance(allowed, dict) else allowed)
 
@@ -88,18 +85,18 @@ def short_minutes_of(run) -> float:
 
 
 def fit(run, name: str, method: dict, objective: Objective, domains: Alike, model: AnyOrderModel, minutes: float,
-        watch, facts: str, seed: int) -> Outcome:  # fmt: skip
-    """Train a model for some minutes of one core, whatever else the machine does; a smoke run takes a step."""
+        watch, facts: str) -> Outcome:  # fmt: skip
+    """Train a fresh model for some minutes of one core, whatever else the machine does; a smoke run takes a step."""
     smoke = run.steps is not None
     levels = read_images(image_set(name)[: 80 if smoke else None], domains.domain.n_symbols).levels
     settings = Settings(
-        max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=seed,
+        max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=run.seed,
         batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
         weight_decay=0.02, clip=method.get("clip", 1.0), ema=0.998, validation_rows=0, patience=1000,
         evaluations=run.settings.get("evaluations", 10),
     )  # fmt: skip
     learn, left = Pictures(levels[:-N_VALID], domains), Pictures(levels[-N_VALID:], domains)
-    learn = Turned(learn, seed) if method.get("turns") else learn
+    learn = Turned(learn, run.seed) if method.get("turns") else learn
     place = None if smoke else run.folder / "training"
     with one_thread():
         valid = left.rows(torch.arange(len(left)))
@@ -131,7 +128,7 @@ def architecture_of(method: dict, components: int) -> Architecture:
 
 
 def trained(run, name: str, which: str = "convolutions", workload: str = "any", element: str = "pixel",
-            minutes: float | Sequence[float] | None = None) -> tuple[AnyOrderModel, dict]:  # fmt: skip
+            minutes: float | None = None) -> tuple[AnyOrderModel, dict]:  # fmt: skip
     """A method's model, trained once for all experiments that ask for it, then kept beside the results.
 
     By default path convolutions for scoring and inpainting alike. The curve holds raster nats, of networks that score
@@ -141,36 +138,22 @@ def trained(run, name: str, which: str = "convolutions", workload: str = "any", 
     s, domains, method = run.settings, domains_of(name, element), run.settings[which]
     components = 0 if domains.domain.n_symbols == 2 else s.get("components", 10)
     minutes = minutes or minutes_of(run, name)
-    *earlier, last = minutes if isinstance(minutes, Sequence) else (minutes,)
     objective = image_objective_of(workload, method["network"], domains.shape)
     model = build_model(domains, architecture_of(method, components), run.seed)
-    spent = (*earlier, last) if earlier else last
-    facts = f"{name} {element} {method} {components} {spent} {run.seed} {objective} {model.n_parameters}"
+    facts = f"{name} {element} {method} {components} {minutes} {run.seed} {objective} {model.n_parameters}"
     place = run.folder.parent / f".images-{name}-{which}-{zlib.crc32(facts.encode()):08x}"
     if (place / "facts.json").exists():
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
-    before = None
-    if earlier:
-        model, before = trained(run, name, which, workload, element, earlier)
-        method = {**method, "learning_rate": LOWER_PEAK * method["learning_rate"]}
     curve = image_curve(run, name, domains)
-    outcome = fit(run, name, method, objective, domains, model, last, curve, facts, run.seed + len(earlier))
+    outcome = fit(run, name, method, objective, domains, model, minutes, curve, facts)
     found = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
              "images_seen": outcome.steps * method["batch_size"], "curve": curve.points}  # fmt: skip
-    found = found if before is None else after(before, found)
     if run.steps is None:
         place.mkdir(parents=True, exist_ok=True)
         save_file({name: p.contiguous() for name, p in model.state_dict().items()}, place / "model.safetensors")
         write_json(place / "facts.json", found)
     return model.eval(), found
-
-
-def after(before: dict, found: dict) -> dict:
-    """What two legs of a training come to."""
-    later = [[p[0] + before["steps"], p[1] + before["train_seconds"], *p[2:]] for p in found["curve"] if p[0] > 0]
-    summed = {key: before[key] + found[key] for key in ("steps", "train_seconds", "images_seen")}
-    return {**found, **summed, "curve": [*before["curve"], *later]}
 
 
 def image_curve(run, name: str, domains: Alike) -> Curve:

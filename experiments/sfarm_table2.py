@@ -91,11 +91,10 @@ def draw(results: dict):
     left.plot([p[1] / 60 for p in whole], [p[2] for p in whole], marker=".", label=f"{WHOLE}, validation")
     end, raster = results["glimpses"]["train_seconds"] / 60, results["glimpses"]["raster"]
     left.errorbar(end, raster["mean"], raster["standard_error"], marker="s", capsize=3, label=f"{GLIMPSES}, validation")
-    for name, value in results["published"].items():
+    for k, (name, value) in enumerate(results["published"].items()):
         left.axhline(value, linestyle=":", color="0.5", linewidth=0.8)
-        left.text(
-            1, value, f"{name} ", fontsize=7, va="bottom", ha="right", color="0.4", transform=left.get_yaxis_transform()
-        )
+        side = {"x": 0.01, "ha": "left"} if k % 2 else {"x": 0.99, "ha": "right"}  # some are close to each other
+        left.text(y=value, s=name, fontsize=7, va="bottom", color="0.4", transform=left.get_yaxis_transform(), **side)
     left.set_ylabel("nats, raster order")
     left.set_ylim(76, 110)
     for name, points in ((WHOLE, whole), (GLIMPSES, glimpses)):

@@ -39,6 +39,7 @@ from anygiven.lattice import (
     Shared,
     SomeOf,
     Strided,
+    Told,
     UniformEvidence,
     WholePath,
     Window,
@@ -59,7 +60,7 @@ WORKLOADS = [
 PROTOCOLS = [
     Canonical(), Canonical((6, 5, 4, 3, 2, 1, 0)), RandomOrder(), Strided(3), Budget(Canonical(), 3),
     Budget(RandomOrder(), 2), BitReversal(), Grouped(RandomOrder(), (1, 2, 9)), RandomBudget(RandomOrder()),
-    *(mode(SHAPE) for mode in MODES.values()), seven_modes(SHAPE), RandomScan(SHAPE),
+    *(mode(SHAPE) for mode in MODES.values()), seven_modes(SHAPE), RandomScan(SHAPE), Told(LeftToRight(SHAPE), 2),
     RegionMode(SHAPE, lambda n, shape, generator: torch.arange(N).expand(n, 1, N) % 2 == 0),
 ]  # fmt: skip
 OBJECTIVES = [

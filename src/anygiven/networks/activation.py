@@ -1,4 +1,4 @@
-"""The nonlinearity of the Transformers and of the path convolutions."""
+"""The nonlinearity of the Transformers; path convolutions have it in fast_gradients.py."""
 
 from __future__ import annotations
 

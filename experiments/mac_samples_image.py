@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from _images import LAPTOP, PAPER, domains_of, held, packed, show_rows, trained, unpacked
+from _images import LAPTOP, PAPER, domains_of, drawing_order, held, packed, show_rows, trained, unpacked
 from anygiven.inference import draw as draw_cells
-from anygiven.lattice import BernoulliEvidence, Budget, Canonical
+from anygiven.lattice import BernoulliEvidence
 from sfarm_fig3 import shown
 
 SET = "cifar10"
@@ -34,7 +34,7 @@ def filled_images(run) -> dict:
     for share in HIDDEN:
         generator = torch.Generator().manual_seed(run.seed + 1)
         question = BernoulliEvidence(1 - share).draw(data.is_present, generator)
-        path = (Budget(Canonical(), 2) if smoke else Canonical()).path(question)
+        path = drawing_order(model, domains, smoke).path(question)
         drawn = draw_cells(model, data.x, path, generator)[..., : domains.domain.n_channels].numpy()
         hidden = np.where(question.is_evidence[..., None].numpy(), truth, 127)
         rows[f"{share:.0%}"] = {"hidden": packed(shown(hidden, domains)), "filled": packed(shown(drawn, domains)),

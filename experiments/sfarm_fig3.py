@@ -13,15 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from _images import CHUNK, LAPTOP, PAPER, domains_of, held, nats, packed, show_rows, trained, unpacked
+from _images import CHUNK, LAPTOP, PAPER, domains_of, drawing_order, held, nats, packed, show_rows, trained, unpacked
 from anygiven.inference import draw as draw_cells
 from anygiven.inference import expected
-from anygiven.lattice import BernoulliEvidence, Budget, Canonical, Question, Workload
+from anygiven.lattice import BernoulliEvidence, Question, Workload
 from anygiven.variables.images import draw_mask
 
 MISSING = (0.05, 0.1, 0.2, 0.3, 0.5, 0.9)
 HIDDEN_BY = {"top": "lower half", "left": "right half", "centre": "middle", "strokes": "strokes"}  # by mask
 N_COMPLETIONS = 3
+APART = 37  # the images shown: neighbours in a file may be alike
 SETS = ("binarized-mnist", "fashion-mnist", "cifar10")
 SCALES = {
     "laptop": {**LAPTOP, "images": 200},
@@ -71,9 +72,10 @@ def figures(model, data, share: float, domains, smoke: bool) -> dict:
 def completed(model, data, k: int, workload: Workload, domains, smoke: bool) -> dict:
     """One image: what is known of it, completions, and the image."""
     generator, channels = torch.Generator().manual_seed(3 + k), domains.domain.n_channels
-    x, present = data.x[[k % len(data)]], data.is_present[[k % len(data)]]
+    place = APART * k % len(data)
+    x, present = data.x[[place]], data.is_present[[place]]
     known = workload.draw(present, generator).is_evidence.expand(N_COMPLETIONS, -1)
-    path = (Budget(Canonical(), 2) if smoke else Canonical()).path(Question(~known, known))
+    path = drawing_order(model, domains, smoke).path(Question(~known, known))
     drawn = draw_cells(model, x.repeat(N_COMPLETIONS, 1, 1), path, generator)[..., :channels].numpy()
     truth = x[..., :channels].numpy()
     hidden = np.where(known[:1, :, None].numpy(), truth, (domains.domain.n_symbols - 1) / 2)

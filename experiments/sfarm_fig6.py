@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from _images import LAPTOP, PAPER, domains_of, packed, show_rows, trained, unpacked
+from _images import LAPTOP, PAPER, domains_of, drawing_order, packed, show_rows, trained, unpacked
 from anygiven.inference import draw as draw_cells
 from anygiven.inference import expected
-from anygiven.lattice import Budget, Canonical, Path, RandomOrder
+from anygiven.lattice import Path, RandomOrder
 from anygiven.lattice.question import EVIDENCE, NEVER, Question
 from sfarm_fig3 import SETS, shown
 
@@ -35,7 +35,7 @@ def one(run, name: str) -> dict:
     n = 1 if smoke else run.settings["images"]
     channels = domains.domain.n_channels
     nothing = torch.zeros(n, len(domains), dtype=torch.bool)
-    path = (Budget(Canonical(), 2) if smoke else Canonical()).path(Question(~nothing, nothing))
+    path = drawing_order(model, domains, smoke).path(Question(~nothing, nothing))
     samples = {}
     for t in TEMPERATURES:
         generator = torch.Generator().manual_seed(run.seed)

@@ -9,7 +9,8 @@ import anygiven as ag
 from anygiven.errors import AnyGivenError, AnyGivenWarning, ImageError, QuestionError
 from anygiven.estimators.drawing import few_groups
 from anygiven.heads.levels import LevelMixture, PixelMixture
-from anygiven.lattice import Canonical, LeftToRight, ModeMixture, RandomOrder, RegionMode
+from anygiven.inference import raster_order
+from anygiven.lattice import Canonical, LeftToRight, ModeMixture, Question, RandomOrder, RegionMode, Slanted
 from anygiven.variables.images import MASKS, draw_mask, image_domains, read_images
 
 
@@ -387,6 +388,38 @@ def test_the_surest_pixels_first_and_orders_of_your_own(density):
     assert raster < min(surest, by_mode) < max(surest, by_mode) < planned
     images = bars(20, seed=3)
     assert density.log_prob(images, order=RandomOrder()).shape == (20,)
+
+
+def test_lines_that_cannot_see_each_other_are_drawn_at_once(density):
+    """Slanted lines of path convolutions: the probabilities of raster order in fewer steps, to the last digits."""
+    images, order = bars(20, seed=4), raster_order(density.model_, (6, 6))
+    assert isinstance(order, Slanted)
+    np.testing.assert_allclose(density.log_prob(images, order=order), density.log_prob(images), atol=1e-4)
+    steeper = density.log_prob(images, order=Slanted((6, 6), order.slant - 1))
+    assert not np.allclose(steeper, density.log_prob(images), atol=1e-2)
+    box = draw_mask("box", (6, 6))
+    given = {"where": ~box, "given": box}
+    np.testing.assert_allclose(
+        density.log_prob(images, order=order, **given), density.log_prob(images, **given), atol=1e-4
+    )
+
+
+def test_plans_are_lines_where_there_are_steps_enough(density):
+    assert [slant for slant, _ in density.report_["slants"]] == [1, 2, 3]
+    bits = [bits for _, bits in density.report_["slants"]]
+    assert bits[2] == pytest.approx(density.report_["held_out_bits_per_dim"], abs=1e-4)
+    whole = Question(torch.ones(1, 36, dtype=torch.bool), torch.zeros(1, 36, dtype=torch.bool))
+
+    def path(steps):
+        found, choose, looks_again = density._path_of_drawing(whole, steps, "planned", None, torch.Generator())
+        assert choose is None
+        return found.n_steps, looks_again
+
+    assert path(None) == path(35) == (6 + 3 * 5, False)
+    assert path(20) == (6 + 2 * 5, False)
+    assert path(11) == (6 + 5, False)
+    assert path(10) == (10, True)  # planned groups of a random order
+    assert path("auto")[0] < 36
 
 
 def test_a_network_that_looks_is_asked_in_orders_that_it_learnt():

@@ -34,9 +34,11 @@ from anygiven.lattice import (
     RandomBudget,
     RandomOrder,
     RandomScan,
+    RandomSlant,
     RegionEvidence,
     RegionMode,
     Shared,
+    Slanted,
     SomeOf,
     Strided,
     Told,
@@ -60,7 +62,8 @@ WORKLOADS = [
 PROTOCOLS = [
     Canonical(), Canonical((6, 5, 4, 3, 2, 1, 0)), RandomOrder(), Strided(3), Budget(Canonical(), 3),
     Budget(RandomOrder(), 2), BitReversal(), Grouped(RandomOrder(), (1, 2, 9)), RandomBudget(RandomOrder()),
-    *(mode(SHAPE) for mode in MODES.values()), seven_modes(SHAPE), RandomScan(SHAPE), Told(LeftToRight(SHAPE), 2),
+    *(mode(SHAPE) for mode in MODES.values()), seven_modes(SHAPE), RandomScan(SHAPE),
+    Slanted(SHAPE), Slanted((7, 1), 1), RandomSlant(SHAPE), Told(LeftToRight(SHAPE), 2),
     RegionMode(SHAPE, lambda n, shape, generator: torch.arange(N).expand(n, 1, N) % 2 == 0),
 ]  # fmt: skip
 OBJECTIVES = [
@@ -134,6 +137,15 @@ def test_strided_order_has_no_ties_and_is_as_defined():
     question = Question(torch.ones(1, 7, dtype=torch.bool), torch.zeros(1, 7, dtype=torch.bool))
     step = Strided(3).path(question).step[0]
     assert step.argsort().tolist() == [0, 3, 6, 1, 4, 2, 5]
+
+
+def test_slanted_lines_by_hand():
+    whole = Question(torch.ones(1, 6, dtype=torch.bool), torch.zeros(1, 6, dtype=torch.bool))
+    assert Slanted((2, 3), 2).path(whole).step.tolist() == [[0, 1, 2, 2, 3, 4]]
+    assert Slanted((3, 2), 1).path(whole).step.tolist() == [[0, 1, 1, 2, 2, 3]]
+    assert Slanted((3, 1, 2), 1).path(whole).step.tolist() == [[0, 1, 2, 3, 4, 5]]  # two channels one after another
+    part = Question(torch.tensor([[False, True, False, True, False, True]]), torch.tensor([[True] + 5 * [False]]))
+    assert Slanted((2, 3), 2).path(part).step.tolist() == [[EVIDENCE, 0, NEVER, 1, NEVER, 2]]  # no empty steps
 
 
 def test_budget_groups_are_of_nearly_equal_size():

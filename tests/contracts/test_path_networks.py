@@ -5,6 +5,8 @@ import torch
 
 from anygiven.heads import joint_head_for
 from anygiven.lattice import (
+    N_SCANS,
+    SLANTS,
     BernoulliEvidence,
     Budget,
     Canonical,
@@ -12,11 +14,14 @@ from anygiven.lattice import (
     Joint,
     Path,
     RandomOrder,
+    Slanted,
     Strided,
     UniformEvidence,
+    scan_order,
 )
 from anygiven.model import PathModel, any_order_model
 from anygiven.networks import NETWORKS, PathNetwork
+from anygiven.networks.path_convolutions import LookSight, ScanSight, sights
 from anygiven.networks.path_transformer import buckets, fused, n_tokens, two_kinds
 from anygiven.variables.domains import Alike, Binary, Categorical, Levels
 
@@ -34,7 +39,10 @@ CASES = [
     for world in WORLDS
     if KIND.get(world, world) in network.kinds
 ]
-PROTOCOLS = [Canonical(), RandomOrder(), Strided(3), Budget(RandomOrder(), 3), Canonical((8, 7, 6, 5, 4, 3, 2, 1, 0))]
+PROTOCOLS = [
+    Canonical(), RandomOrder(), Strided(3), Budget(RandomOrder(), 3), Canonical((8, 7, 6, 5, 4, 3, 2, 1, 0)),
+    Slanted((3, 3), 1), Slanted((3, 3), 2),
+]  # fmt: skip
 WORKLOADS = [Joint(), CardMask(), UniformEvidence(), BernoulliEvidence(0.5)]
 
 
@@ -56,15 +64,23 @@ def rows(domains, n: int = 24) -> torch.Tensor:
     return x
 
 
+def fitted(protocol, domains):
+    """The same for this world's variables, or its grid."""
+    if isinstance(protocol, Canonical) and protocol.order:
+        return Canonical(tuple(reversed(range(len(domains)))))
+    is_grid = isinstance(domains, Alike) and len(domains.shape) > 1
+    return Slanted(domains.shape, protocol.slant) if isinstance(protocol, Slanted) and is_grid else protocol
+
+
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: type(w).__name__)
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: type(p).__name__)
 @pytest.mark.parametrize(("name", "world"), CASES)
 def test_cache_equals_no_cache(name, world, protocol, workload):
     model, x = model_for(name, WORLDS[world]), rows(WORLDS[world])
-    if isinstance(protocol, Canonical) and protocol.order:
-        protocol = Canonical(tuple(reversed(range(x.shape[1]))))
     generator = torch.Generator().manual_seed(5)
-    path = protocol.path(workload.draw(torch.ones(x.shape[:2], dtype=torch.bool), generator), generator)
+    path = fitted(protocol, WORLDS[world]).path(
+        workload.draw(torch.ones(x.shape[:2], dtype=torch.bool), generator), generator
+    )
     assert torch.allclose(walked_log_prob(model, x, path), whole_log_prob(model, x, path), atol=1e-5)
 
 
@@ -164,10 +180,10 @@ def test_rest_is_not_in_the_sequence():
 @pytest.mark.parametrize(("name", "world"), CASES)
 def test_only_earlier_steps_are_seen(name, world, protocol):
     model, x = model_for(name, WORLDS[world]), rows(WORLDS[world])
-    if isinstance(protocol, Canonical) and protocol.order:
-        protocol = Canonical(tuple(reversed(range(x.shape[1]))))
     generator = torch.Generator().manual_seed(5)
-    path = protocol.path(UniformEvidence().draw(torch.ones(x.shape[:2], dtype=torch.bool), generator), generator)
+    path = fitted(protocol, WORLDS[world]).path(
+        UniformEvidence().draw(torch.ones(x.shape[:2], dtype=torch.bool), generator), generator
+    )
     with torch.no_grad():
         before = model.log_prob(x, path)
         moved = 0
@@ -179,6 +195,23 @@ def test_only_earlier_steps_are_seen(name, world, protocol):
             assert torch.allclose(before[untouched], after[untouched], atol=1e-5)
             moved += int((before[~untouched] != after[~untouched]).sum())
     assert moved > 100  # later ones do see it
+
+
+@pytest.mark.parametrize("world", ["image", "channels"])
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: type(w).__name__)
+def test_scans_need_no_mask_for_each_pair(world, workload):
+    """The eight scanning orders and the slants, with any evidence: kernels with holes see what masks see."""
+    domains = WORLDS[world]
+    model, x = model_for("convolutions", domains), rows(domains)
+    orders = [Canonical(scan_order(domains.shape, number)) for number in range(N_SCANS)]
+    for protocol in orders + [Slanted(domains.shape, slant) for slant in SLANTS]:
+        path = protocol.path(workload.draw(torch.ones(x.shape[:2], dtype=torch.bool), torch.Generator().manual_seed(5)))
+        kinds = {type(sight) for _, sight in sights(path.step, model.network.shape, model.network.scans)}
+        assert kinds <= {ScanSight, LookSight}
+        fast = whole_log_prob(model, x, path)
+        known_scans, model.network.scans = model.network.scans, []
+        assert torch.allclose(fast, whole_log_prob(model, x, path), atol=1e-5)
+        model.network.scans = known_scans
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,14 @@ def check_drawing(n: int, steps: int | str | None, temperature: float, groups: s
         raise QuestionError(f"groups is {groups!r}; it must be 'planned' or 'surest'.")
 
 
+def asks_one_by_one(question: Question, steps: int | str | None) -> bool:
+    n_asked = int(question.is_query.sum(1).max())
+    return steps is None or n_asked == 0 or (steps != "auto" and int(steps) >= n_asked)
+
+
 def drawing_path(
     question: Question, steps: int | str | None, losses: Losses, mutual_nats: float | None, order: Order,
-    generator: torch.Generator, groups: str = "planned", one_by_one: Protocol | None = None,
+    generator: torch.Generator, groups: str = "planned",
 ) -> tuple[Path, Choice | None]:  # fmt: skip
     """The path to walk, and where it is found on the way, what each step reveals.
 
@@ -46,8 +51,9 @@ def drawing_path(
     if steps == "auto" and mutual_nats is not None:
         return look, nearly_independent(mutual_nats)
     n_known, n_asked = int(question.is_evidence.sum(1).min()), int(question.is_query.sum(1).max())
-    if steps is None or n_asked == 0 or (steps != "auto" and int(steps) >= n_asked):
-        return (one_by_one or Canonical()).path(question, generator), None
+    if asks_one_by_one(question, steps):
+        return Canonical().path(question, generator), None
+    assert steps is not None  # it would be one by one
     if groups == "surest" and steps != "auto":
         return look, surest_first(int(steps))
     sizes, nats = losses

@@ -15,13 +15,34 @@ from torch import Tensor
 from anygiven.errors import AnyGivenWarning, ImageError, QuestionError
 from anygiven.estimators.defaults import Architecture, image_architecture_for
 from anygiven.estimators.density import Density
-from anygiven.estimators.drawing import check_drawing, drawing_path
+from anygiven.estimators.drawing import LOSS, asks_one_by_one, check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
 from anygiven.estimators.options import COUNT
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import image_objective_of, trained_modes
-from anygiven.inference import draw, elbo, expected, log_prob, losses_by_evidence, random_orders, scan_orders
-from anygiven.lattice import Canonical, Protocol, Question, RandomOrder, Told
+from anygiven.inference import (
+    draw,
+    elbo,
+    expected,
+    log_prob,
+    losses_by_evidence,
+    random_orders,
+    raster_order,
+    scan_orders,
+)
+from anygiven.inference.drawing import Choice
+from anygiven.lattice import (
+    SLANTS,
+    Canonical,
+    Path,
+    Protocol,
+    Question,
+    RandomOrder,
+    RandomScan,
+    RandomSlant,
+    Slanted,
+    Told,
+)
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
 from anygiven.variables.domains import Alike, Levels, domain_from_json
@@ -37,6 +58,7 @@ from anygiven.variables.images import (
 
 MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with steps="auto"
 NOTHING_LEFT_OPEN = ("joint", "conditionals", "random", "modes")  # workloads that know or ask every pixel
+SCANS = (Slanted, RandomSlant, RandomScan)  # path networks were trained in these, and in raster order
 N_VALID = 100  # images that the validation questions are about
 
 
@@ -153,10 +175,21 @@ class ImageDensity(Density):
         valid = held.rows(torch.arange(len(held)))
         self.report_["losses"] = losses_by_evidence(self.model_, valid)
         if self._scores_in_one_pass and len(images) > len(held):  # of a handful all are learnt from
-            self.report_["held_out_bits_per_dim"] = self._bits(
-                self._log_prob(valid.x, self._whole(valid.x), self._orders(1))
-            )
+            self.report_["held_out_bits_per_dim"] = self._bits_along(Canonical(), valid.x)
+        if self._scores_in_one_pass and self.workload == "any":
+            self.report_["slants"] = self._slants(valid.x)
         return self
+
+    def _bits_along(self, order: Protocol, x: Tensor) -> float:
+        return self._bits(self._log_prob(x, self._whole(x), [order]))
+
+    def _slants(self, x: Tensor) -> list[list[float]]:
+        """The slants of lines that may be drawn at once, and bits per dimension of images drawn so."""
+        lossless = raster_order(self.model_, self.domains_.shape)
+        slants = [Slanted(self.domains_.shape, slant) for slant in SLANTS]
+        if isinstance(lossless, Slanted):
+            slants = [order for order in slants if order.slant < lossless.slant] + [lossless]
+        return [[order.slant, self._bits_along(order, x)] for order in slants]
 
     @property
     def _scores_in_one_pass(self) -> bool:
@@ -239,7 +272,7 @@ class ImageDensity(Density):
 
     @property
     def _order_of_drawing(self) -> Protocol:
-        return Canonical() if self._knows_raster else RandomOrder()
+        return raster_order(self.model_, self.domains_.shape) if self._knows_raster else RandomOrder()
 
     def _check_order(self, order) -> None:
         if not (order is None or isinstance(order, Protocol)):
@@ -290,11 +323,14 @@ class ImageDensity(Density):
         """n completions (n, height, width[, channels]) of one image; what is known stays as it is.
 
         By default pixel by pixel, in raster order, or a random one for a network that looks and learnt no other; or in
-        the `order` of a protocol, such as a masking mode. With a number of `steps`, in groups: "planned" by what each
-        step is known to lose, or each the "surest" pixels of all that are left. With "auto", black and white pixels
-        that are nearly independent are revealed together, the surest first; of many levels, as few planned groups as
-        lose little. `is_known` is a mask (height, width); where each channel is revealed on its own, it may be
-        (height, width, channels).
+        the `order` of a protocol, such as a masking mode. Path convolutions draw slanted lines at once that cannot see
+        each other, which is the same in fewer steps.
+
+        With a number of `steps`, in groups: "planned" to lose little, or each the "surest" pixels of all that are left.
+        Plans are steeper lines where the network learnt them and there are steps enough, else groups of a random order
+        by what each step is known to lose. With "auto", as few steps as lose little: lines, or of a network that looks
+        groups, of black and white pixels those that are nearly independent. `is_known` is a mask (height, width); where
+        each channel is revealed on its own, it may be (height, width, channels).
         """
         self._check_fitted()
         self._check_number("n", n)
@@ -324,13 +360,35 @@ class ImageDensity(Density):
         generator = self._generator(random_state)
         question = Question(~is_known, is_known)
         self._warn_untrained(question)
-        bound, losses = MUTUAL_NATS if self.n_levels_ == 2 else None, self.report_["losses"]
-        one_by_one, grouped = order or self._order_of_drawing, order or RandomOrder()
-        path, choose = drawing_path(question, steps, losses, bound, lambda _: grouped, generator, groups, one_by_one)
-        # Scans were trained as whole paths; groups and orders of your own are better looked at anew each step.
-        looks_again = choose is not None or order is not None or path.n_steps < int(question.is_query.sum(1).max())
+        path, choose, looks_again = self._path_of_drawing(question, steps, groups, order, generator)
         with share_bar("drawing", self.verbose) as report:
             return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=looks_again)
+
+    def _path_of_drawing(
+        self, question: Question, steps, groups: str, order: Protocol | None, generator: torch.Generator
+    ) -> tuple[Path, Choice | None, bool]:
+        """The path, what is chosen on the way, and whether each step is a new look."""
+        if asks_one_by_one(question, steps):
+            order = order or self._order_of_drawing
+            return order.path(question, generator), None, not isinstance(order, SCANS) and order != Canonical()
+        if order is None and groups == "planned" and (lines := self._lines(question, steps)):
+            return lines, None, False
+        bound, losses = MUTUAL_NATS if self.n_levels_ == 2 else None, self.report_["losses"]
+        path, choose = drawing_path(question, steps, losses, bound, lambda _: order or RandomOrder(), generator, groups)
+        return path, choose, True  # groups of any order are better looked at anew each step
+
+    def _lines(self, question: Question, steps: int | str) -> Path | None:
+        """The slanted lines that lose least in so many steps, if the network learnt any that are as few."""
+        slants = self.report_.get("slants", [])
+        paths = [(Slanted(self.domains_.shape, int(slant)).path(question), bits) for slant, bits in slants]
+        if not paths:
+            return None
+        if steps == "auto":
+            best = min(self.report_.get("held_out_bits_per_dim", math.inf), *(bits for _, bits in paths))
+            fitting = [(path.n_steps, path) for path, bits in paths if bits <= (1 + LOSS) * best]
+        else:
+            fitting = [(bits, path) for path, bits in paths if path.n_steps <= int(steps)]
+        return min(fitting, key=lambda found: found[0])[1] if fitting else None
 
     @staticmethod
     def _check_number(name: str, n: int) -> None:

@@ -30,6 +30,7 @@ from anygiven.lattice import (
     RandomBudget,
     RandomOrder,
     RandomScan,
+    RandomSlant,
     RegionEvidence,
     Shared,
     SomeOf,
@@ -44,8 +45,9 @@ from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.networks.unet import MAX_MODES, AbsorbingUNet
 from anygiven.variables import Schema
 
-# joint, other scans, regions, random evidence, some pixels, looks, any order in groups (which take twice the time)
-IMAGE_SHARES = (0.45, 0.1, 0.15, 0.13, 0.05, 0.1, 0.02)
+# joint, other scans, slanted lines; regions, those in lines, random evidence, some pixels; looks, any order in groups
+# (which take twice the time)
+IMAGE_SHARES = (0.42, 0.07, 0.07, 0.14, 0.05, 0.12, 0.04, 0.07, 0.02)
 TEXT_SHARES = (0.5, 0.1, 0.2, 0.1, 0.1)  # joint, marginals, conditionals, those of shorter texts, those in groups
 WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
 
@@ -147,7 +149,8 @@ def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> O
         look = WholePath(UniformEvidence(), Budget(RandomOrder(), 1))
         parts: dict[str, Objective] = {
             "any": Alternating(
-                (WholePath(Joint()), WholePath(Joint(), RandomScan(shape)), WholePath(RegionEvidence(modes)),
+                (WholePath(Joint()), WholePath(Joint(), RandomScan(shape)), WholePath(Joint(), RandomSlant(shape)),
+                 WholePath(RegionEvidence(modes)), WholePath(RegionEvidence(modes), RandomSlant(shape)),
                  WholePath(UniformEvidence()), WholePath(SomeOf(UniformEvidence())), look,
                  WholePath(UniformEvidence(), RandomBudget(RandomOrder()))), IMAGE_SHARES),
             "joint": WholePath(Joint()), "marginals": WholePath(CardMask()),

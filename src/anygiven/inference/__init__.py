@@ -10,10 +10,11 @@ from anygiven.inference.likelihood import (
     random_orders,
     scan_orders,
 )
+from anygiven.inference.orders import raster_order
 from anygiven.inference.refining import refine
 from anygiven.inference.summaries import fill, summarise
 
 __all__ = [
     "draw", "elbo", "expected", "fill", "log_prob", "log_prob_by_ratio", "losses_by_evidence", "nearly_independent",
-    "order_ensemble", "random_orders", "refine", "scan_orders", "summarise", "surest_first",
+    "order_ensemble", "random_orders", "raster_order", "refine", "scan_orders", "summarise", "surest_first",
 ]  # fmt: skip

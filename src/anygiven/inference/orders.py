@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from anygiven.inference.likelihood import log_prob, order_ensemble
-from anygiven.lattice import Canonical, Path, Question
+from anygiven.lattice import Canonical, Path, Protocol, Question, Slanted
 from anygiven.model import AnyOrderModel
+from anygiven.networks import PathNetwork
 
 
 @torch.no_grad()
@@ -42,3 +43,10 @@ def ranked_orders(model: AnyOrderModel, data, n_tried: int = 48, seed: int = 0) 
     question = Question(data.is_present, torch.zeros_like(data.is_present))
     nats = [float(log_prob(model, data.x, question, [order]).mean()) for order in tried]
     return [tried[k] for k in sorted(range(len(tried)), key=lambda k: -nats[k])]
+
+
+def raster_order(model: AnyOrderModel, shape: tuple[int, ...]) -> Protocol:
+    """The fewest steps whose answers are those of raster order: what a network cannot see need not be waited for."""
+    network = model.network
+    slant = network.lossless_slant if isinstance(network, PathNetwork) else 0
+    return Slanted(shape, slant) if slant else Canonical()

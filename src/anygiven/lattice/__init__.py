@@ -3,6 +3,7 @@
 from anygiven.lattice.modes import (
     MODES,
     N_SCANS,
+    SLANTS,
     Anywhere,
     BottomToTop,
     ExteriorPatch,
@@ -11,9 +12,11 @@ from anygiven.lattice.modes import (
     Mode,
     ModeMixture,
     RandomScan,
+    RandomSlant,
     RegionEvidence,
     RegionMode,
     RightToLeft,
+    Slanted,
     Staged,
     Told,
     TopToBottom,
@@ -59,11 +62,11 @@ from anygiven.lattice.workloads import (
 )
 
 __all__ = [
-    "EVIDENCE", "MODES", "NEVER", "N_SCANS", "Activations", "Alternating", "Anywhere", "Beginning",
+    "EVIDENCE", "MODES", "NEVER", "N_SCANS", "SLANTS", "Activations", "Alternating", "Anywhere", "Beginning",
     "BernoulliEvidence", "BitReversal", "Blend", "BottomToTop", "Budget", "Canonical", "CardMask", "ExteriorPatch",
     "GapPatterns", "Glimpse", "Grouped", "Growing", "InteriorPatch", "Joint", "KnownAsked", "LeftToRight", "Looks",
     "Mixture", "Mode", "ModeMixture", "Objective", "Path", "Protocol", "Question", "RandomBudget", "RandomOrder",
-    "RandomScan", "RegionEvidence", "RegionMode", "RightToLeft", "Shared", "SomeOf", "Staged", "Strided", "Told",
-    "TopToBottom", "UniformEvidence", "WholePath", "Window", "Workload", "mixture", "planned_sizes", "scan_order",
-    "seven_modes",
+    "RandomScan", "RandomSlant", "RegionEvidence", "RegionMode", "RightToLeft", "Shared", "Slanted", "SomeOf",
+    "Staged", "Strided", "Told", "TopToBottom", "UniformEvidence", "WholePath", "Window", "Workload", "mixture",
+    "planned_sizes", "scan_order", "seven_modes",
 ]  # fmt: skip

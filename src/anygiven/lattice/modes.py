@@ -19,7 +19,7 @@ from torch import Tensor
 
 from anygiven.errors import QuestionError
 from anygiven.lattice.protocols import Canonical, Protocol
-from anygiven.lattice.question import Path, Question, draw_index, random_integers
+from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question, draw_index, random_integers
 from anygiven.lattice.workloads import Workload
 
 Shape = tuple[int, ...]  # (height, width), or (height, width, channels) where each channel is a variable
@@ -239,6 +239,56 @@ class RandomScan(Protocol):
     def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         number = int(torch.randint(N_SCANS, (1,), generator=generator))
         return Canonical(scan_order(self.shape, number)).priority(shape, generator)
+
+
+@dataclass(frozen=True)
+class Slanted(Protocol):
+    """All pixels of a slanted line together: (y, x) at step x + slant · y, width + slant · (height − 1) steps.
+
+    What raster order knows and this does not are pixels of the rows above that stand at least `slant` farther right for
+    each row. Where each channel is a variable, those of a pixel come one after another.
+    """
+
+    shape: Shape
+    slant: int = 2
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        row = torch.arange(math.prod(self.shape)) // math.prod(self.shape[1:])
+        return (self.lines() * self.shape[0] + row).double().expand(shape)
+
+    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        line = self.lines().expand(question.is_query.shape)  # (B, N)
+        is_met = torch.zeros(len(line), int(line.max()) + 1, dtype=torch.int64)
+        is_met.scatter_reduce_(1, line, question.is_query.long(), "amax")
+        step = torch.where(question.is_query, (is_met.cumsum(1) - 1).gather(1, line), NEVER)
+        return Path(torch.where(question.is_evidence, EVIDENCE, step))
+
+    def lines(self) -> Tensor:
+        """(N,) the number of each variable's line."""
+        place = torch.arange(math.prod(self.shape)).view(self.shape[0], -1)  # channels side by side in a row
+        row, column = place // place.shape[1], place % place.shape[1]
+        n_channels = place.shape[1] // self.shape[1]
+        return (column + self.slant * n_channels * row).flatten()
+
+
+SLANTS = (1, 2)  # that are trained: 15 and 10 times fewer steps for a square of 28 or 32 pixels
+
+
+@dataclass(frozen=True)
+class RandomSlant(Protocol):
+    """Lines of one slant for all rows of a batch."""
+
+    shape: Shape
+    is_random = True
+
+    def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        return self._drawn(generator).priority(shape, generator)
+
+    def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        return self._drawn(generator).path(question, generator)
+
+    def _drawn(self, generator: torch.Generator | None) -> Slanted:
+        return Slanted(self.shape, SLANTS[int(torch.randint(len(SLANTS), (1,), generator=generator))])
 
 
 MODES: dict[str, type[Mode]] = {

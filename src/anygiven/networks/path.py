@@ -16,6 +16,7 @@ class PathNetwork(nn.Module, ABC):
     settings: tuple[str, ...] = ("width", "depth", "dropout")  # what of an architecture it is built with
     kinds: tuple[str, ...] = ("table", "text", "image")  # of variables that it reads
     sees_the_asked: bool = False  # whether what is asked together is seen together: a look then asks all at once
+    lossless_slant: int = 0  # of a grid's lines that may be asked at once with the answers of raster order; 0: none
     width: int
 
     @abstractmethod

@@ -6,7 +6,7 @@ vector up to and including the own step, a value only of earlier ones), then thi
 enter every block again, since the vector of a query never holds its own.
 
 Who sees whom would need a mask for each pair. Two kinds of paths do without, and are as fast as plain convolutions:
-queries in one of eight scanning orders (one at a time, whatever the evidence), and looks (all at once).
+queries in one of eight scanning orders or along slanted lines (whatever the evidence), and looks (all at once).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from anygiven.lattice.modes import N_SCANS, Slanted, scan_order
 from anygiven.networks.fast_gradients import depthwise, fed_forward, masked_depthwise
 from anygiven.networks.grids import Planes, grid_of
 from anygiven.networks.hiding import EVIDENCE, NEVER, hide
@@ -29,34 +30,41 @@ from anygiven.variables.domains import Domain
 VALUE_WIDTH = 16
 STRIDES = (1, 2)  # of the blocks in turn: near neighbours, then farther ones
 FEW = 32  # places of a step are gathered one by one if they are at most this part of all
+ANY_PATH, LOOK = -2, -1  # kinds of paths that are no scan
 GATHERED = 128  # at a time: with all their neighbours they stay in the processor's cache
 
 
 # ------------------------------------------------------------------ who sees whom
 
 
-@lru_cache(maxsize=8)
-def scans(height: int, width: int) -> Tensor:
-    """(8, N) the raster order, its mirror images and their transposes: which place comes when."""
-    place = torch.arange(height * width).view(height, width)
-    mirrored = [place, place.flip(1), place.flip(0), place.flip(0, 1)]
-    return torch.stack([m.flatten() for m in mirrored] + [m.T.flatten() for m in mirrored])
+@dataclass(frozen=True)
+class Scan:
+    """An order of a grid whose steps rise along rows: a turned raster, or slanted lines of a grid as it stands."""
+
+    turn: int = 0
+    slant: int = 0  # columns by which a line falls back from row to row; 0: whole rows, a place at a time
+
+    def lag(self, kernel: int) -> Tensor:
+        """(kernel, kernel) by how much neighbours come after the middle: negative before it, 0 in its step."""
+        order, line = lines(self, kernel, kernel)
+        rank = torch.empty_like(line).scatter_(0, order, line)
+        return (rank - rank[len(rank) // 2]).view(kernel, kernel)
+
+
+@lru_cache(maxsize=256)
+def lines(scan: Scan, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """(N,) the places in order, and the line of each."""
+    if not scan.slant:
+        return torch.tensor(scan_order((height, width), scan.turn)), torch.arange(height * width)
+    line, order = Slanted((height, width), scan.slant).lines().sort(stable=True)
+    return order, line
 
 
 @lru_cache(maxsize=64)
-def before(scan: int, kernel: int) -> Tensor:
-    """(kernel, kernel) which neighbours come before the middle in a scan."""
-    order = scans(kernel, kernel)[scan]
-    rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
-    return (rank < rank[len(rank) // 2]).float().view(kernel, kernel)
-
-
-@lru_cache(maxsize=64)
-def behind(scan: int, kernel: int, n_vectors: int, n_values: int) -> Tensor:
-    """(…, kernel, kernel) what a query sees of queries: those before it, and its own vector, which holds no value."""
-    values = before(scan, kernel)
-    vectors = values.clone()
-    vectors[kernel // 2, kernel // 2] = 1.0
+def behind(scan: Scan, kernel: int, n_vectors: int, n_values: int) -> Tensor:
+    """(…, kernel, kernel) what a query sees of queries: values before it, vectors also of its own step and place."""
+    lag = scan.lag(kernel)
+    vectors, values = (lag <= 0).float(), (lag < 0).float()
     return torch.cat([vectors.expand(n_vectors, -1, -1), values.expand(n_values, -1, -1)])
 
 
@@ -71,11 +79,11 @@ class Sight(ABC):
 
 @dataclass(frozen=True)
 class ScanSight(Sight):
-    """Queries one at a time in a scanning order: evidence is seen everywhere, queries only behind."""
+    """Queries in a scanning order: evidence is seen everywhere, queries only behind."""
 
     is_evidence: Tensor  # (B, H, W, 1) float
     is_query: Tensor
-    scan: int
+    scan: Scan
     asks_all: bool
 
     def mix(self, h: Tensor, v: Tensor, weight: Tensor, stride: int) -> Tensor:
@@ -131,15 +139,19 @@ def seen(content: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     return value | ((content == own) & (own != NEVER)), value
 
 
-def sights(step: Tensor, shape: tuple[int, int]) -> Iterator[tuple[Tensor, Sight]]:
+def sights(step: Tensor, shape: tuple[int, int], known_scans: Sequence[Scan]) -> Iterator[tuple[Tensor, Sight]]:
     """(rows, their sight): rows of one kind together."""
     asked = asks(step)
     asks_all = asked.all(1)
-    kind = torch.full((len(step),), -1)  # −1 any path, 0 … 7 a scan, 8 a look
-    for scan, order in enumerate(scans(*shape)):
-        kind[(kind < 0) & follows(step[:, order], asked[:, order])] = scan
+    kind = torch.full((len(step),), ANY_PATH)  # or the number of a scan
     first, last = step.where(asked, NEVER).amin(1), step.where(asked, 0).amax(1)
-    kind[(kind < 0) & (first == last)] = len(scans(*shape))
+    kind[first >= last] = LOOK
+    for number, scan in enumerate(known_scans):
+        rows = (kind == ANY_PATH).nonzero().squeeze(1)
+        if len(rows) == 0:
+            break
+        order, line = lines(scan, *shape)
+        kind[rows[follows(step[rows][:, order], asked[rows][:, order], line)]] = number
     for which in kind.unique().tolist():
         for all_of_them in (True, False):
             rows = ((kind == which) & (asks_all == all_of_them)).nonzero().squeeze(1)
@@ -147,18 +159,20 @@ def sights(step: Tensor, shape: tuple[int, int]) -> Iterator[tuple[Tensor, Sight
                 continue
             known = (step[rows] == EVIDENCE).float().unflatten(1, shape).unsqueeze(-1)
             query = asked[rows].float().unflatten(1, shape).unsqueeze(-1)
-            if which < 0:
+            if which == ANY_PATH:
                 yield rows, PathSight(step[rows].unflatten(1, shape))
-            elif which == len(scans(*shape)):
+            elif which == LOOK:
                 yield rows, LookSight(known, query)
             else:
-                yield rows, ScanSight(known, query, which, all_of_them)
+                yield rows, ScanSight(known, query, known_scans[which], all_of_them)
 
 
-def follows(step: Tensor, asked: Tensor) -> Tensor:
-    """(B,) whether the asked steps only rise along the order in which they stand."""
-    latest = torch.where(asked, step, -1).cummax(dim=1).values
-    return ((step[:, 1:] > latest[:, :-1]) | ~asked[:, 1:]).all(1)
+def follows(step: Tensor, asked: Tensor, line: Tensor) -> Tensor:
+    """(B,) whether the asked steps, standing in a scan's order, rise from line to line and are equal on each."""
+    latest = torch.where(asked, step, -1).cummax(dim=1).values[:, :-1]
+    latest_line = torch.where(asked, line, -1).cummax(dim=1).values[:, :-1]
+    is_right = torch.where(line[1:] > latest_line, step[:, 1:] > latest, step[:, 1:] == latest)
+    return (is_right | ~asked[:, 1:]).all(1)
 
 
 # ------------------------------------------------------------------ the network
@@ -199,6 +213,10 @@ class PathConvolutions(PathNetwork):
         super().__init__()
         domain, self.shape = grid_of(domains)
         self.width, self.kernel = width, kernel
+        n_side_by_side = self.shape[1] // domains.shape[1]  # type: ignore[attr-defined]  # channels that are variables
+        self.lossless_slant = -(-(kernel // 2 + 1) // n_side_by_side)  # no kernel reaches beyond such a line
+        slants = [slant * n_side_by_side for slant in range(1, self.lossless_slant + 1)]
+        self.scans = [Scan(turn) for turn in range(N_SCANS)] + [Scan(slant=slant) for slant in slants]
         self.planes = Planes(domain)
         self.values = nn.Linear(self.planes.n_planes, VALUE_WIDTH)
         self.places = nn.Parameter(0.1 * torch.randn(*self.shape, width))
@@ -210,7 +228,7 @@ class PathConvolutions(PathNetwork):
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:
         out = cells.new_zeros(*step.shape, self.width)
-        for rows, sight in sights(step, self.shape):
+        for rows, sight in sights(step, self.shape, self.scans):
             h, v = self.start(cells[rows], step[rows])
             for block in self.blocks:
                 h = block(h, v, sight)

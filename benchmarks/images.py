@@ -2,9 +2,9 @@
 
 Fresh weights (speed does not depend on them), the networks' default sizes, one process, both threads:
     likelihood      joint log p of images by path convolutions in one pass, against one U-Net call per pixel
-    drawing         64 images pixel by pixel: path convolutions with their memory, against without, and the U-Net;
-                    then each with a tenth of the steps, against all: path convolutions by a look a step, as
-                    ImageDensity draws groups, and with the memory, for 64 images and for one
+    drawing         64 images pixel by pixel: path convolutions with their memory, against without, and the U-Net
+    fewer steps     slanted lines, for 64 images and for one: those that are raster order itself (109 steps of 784),
+                    and steeper ones (82 and 55); the U-Net with a tenth of the steps
     memory          peak of the process after scoring 1,000 images and drawing 64 at once, over the 4 GB allowed
 """
 
@@ -22,7 +22,7 @@ import anygiven
 from anygiven.estimators.defaults import image_architecture_for
 from anygiven.estimators.fitting import build_model
 from anygiven.inference import draw, log_prob
-from anygiven.lattice import Budget, Canonical, Protocol, Question
+from anygiven.lattice import Budget, Canonical, Protocol, Question, Slanted
 from anygiven.model import AnyOrderModel
 from anygiven.variables.domains import Alike, Levels
 
@@ -76,11 +76,12 @@ def main() -> None:
     looked = draw_seconds(paths, n_drawn, Canonical(), looks_again=True, share=share)
     unet_all = draw_seconds(unet, n_drawn, Canonical(), looks_again=True, share=share)
     unet_tenth = draw_seconds(unet, n_drawn, Budget(Canonical(), max(1, round(0.1 * share * PIXELS))), True, share)
-    tenth = Budget(Canonical(), max(1, round(0.1 * PIXELS)))
-    looked_tenth = draw_seconds(paths, n_drawn, Budget(Canonical(), max(1, round(0.1 * share * PIXELS))), True, share)
-    walked_tenth = draw_seconds(paths, n_drawn, tenth, looks_again=False)
-    one_walked, one_walked_tenth = (draw_seconds(paths, 1, order, looks_again=False) for order in (Canonical(), tenth))
-    one_looked_tenth = draw_seconds(paths, 1, tenth, looks_again=True)
+    one_walked = draw_seconds(paths, 1, Canonical(), looks_again=False)
+    lines = {}
+    for n in (n_drawn, 1):
+        for slant in (3, 2, 1):
+            found = draw_seconds(paths, n, Slanted((SIDE, SIDE), slant), looks_again=False)
+            lines[f"{n} image{'s' * (n > 1)}, slant {slant}"] = (n, found)
     n = 100 if arguments.quick else 1000
     scoring = seconds(lambda: log_prob(paths, images(n), everything(n)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
@@ -90,17 +91,14 @@ def main() -> None:
             "drawing with the memory against without": looked / walked,
             "drawing by path convolutions against the U-Net, all steps": unet_all / walked,
             "drawing by the U-Net with a tenth of the steps against all": unet_all / unet_tenth,
-            "drawing by path convolutions, a tenth of the steps by looks against all": walked / looked_tenth,
-            "… with the memory": walked / walked_tenth,
-            "… for one image, by looks": one_walked / one_looked_tenth,
-            "… for one image, with the memory": one_walked / one_walked_tenth,
+            **{f"drawing by lines against pixel by pixel, {name}": (one_walked if n == 1 else walked) / found
+               for name, (n, found) in lines.items()},
             "peak memory over the goal": peak / GOAL_GB,
         },
         "seconds": {"one pass": one_pass, "one U-Net call per pixel": per_pixel, "drawing with the memory": walked,
                     "drawing without": looked, "drawing by the U-Net": unet_all,
-                    "with a tenth of the steps": unet_tenth, "by path convolutions, a tenth, by looks": looked_tenth,
-                    "… with the memory": walked_tenth, "one image with the memory": one_walked,
-                    "… a tenth, by looks": one_looked_tenth, "… a tenth, with the memory": one_walked_tenth,
+                    "with a tenth of the steps": unet_tenth, "one image with the memory": one_walked,
+                    **{f"by lines, {name}": found for name, (_, found) in lines.items()},
                     f"scoring {n} images": scoring},
         "peak_gb": peak, "images_scored": n_scored, "images_drawn": n_drawn,
         "share_of_pixels_drawn_without_memory": share, "threads": torch.get_num_threads(),

@@ -329,8 +329,11 @@ class ImageDensity(Density):
         With a number of `steps`, in groups: "planned" to lose little, or each the "surest" pixels of all that are left.
         Plans are steeper lines where the network learnt them and there are steps enough, else groups of a random order
         by what each step is known to lose. With "auto", as few steps as lose little: lines, or of a network that looks
-        groups, of black and white pixels those that are nearly independent. `is_known` is a mask (height, width); where
-        each channel is revealed on its own, it may be (height, width, channels).
+        groups, of black and white pixels those that are nearly independent.
+
+        A `temperature` below 1 takes noise away: it shrinks the scales of the logistics that a level is a mixture of, or
+        makes likely levels likelier where each has a mass. `is_known` is a mask (height, width); where each channel is
+        revealed on its own, it may be (height, width, channels).
         """
         self._check_fitted()
         self._check_number("n", n)

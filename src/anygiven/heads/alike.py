@@ -12,8 +12,8 @@ from torch import Tensor
 
 from anygiven.heads.categorical import Categorical, CategoricalHead
 from anygiven.heads.conditional import Conditional
-from anygiven.heads.conditionals import Conditionals, Drawable, JointHead
-from anygiven.heads.levels import LevelMixture, PixelHead, PixelMixture, TemperedPixels
+from anygiven.heads.conditionals import Conditionals, JointHead
+from anygiven.heads.levels import LevelMixture, PixelHead, PixelMixture
 from anygiven.variables.domains import CELL, SYMBOL, Alike, Levels
 
 
@@ -87,10 +87,8 @@ class AlikePixels(AlikeConditionals):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self._cells(self.conditional.sample(generator))
 
-    def temperature(self, t: float) -> Drawable:
-        if self.n_channels == 1:
-            return AlikeCategories(self.columns, LevelMixture(self.conditional).temperature(t))
-        return AlikeTempered(self.columns, self.conditional.temperature(t))
+    def temperature(self, t: float) -> AlikePixels:
+        return AlikePixels(self.columns, self.conditional.temperature(t))
 
     def entropy(self) -> Tensor:
         """Exact for one channel, an upper bound for several."""
@@ -120,20 +118,6 @@ class AlikePixels(AlikeConditionals):
 
     def average(self, others: Sequence[AlikePixels]) -> AlikePixels:
         return AlikePixels(self.columns, self.conditional.mixed([other.conditional for other in others]))
-
-
-@dataclass(frozen=True)
-class AlikeTempered(Drawable):
-    """Pixels with tied channels at a temperature: they can be drawn and scored."""
-
-    columns: Tensor  # (C,)
-    conditional: TemperedPixels
-
-    def log_prob(self, cells: Tensor) -> Tensor:
-        return self.conditional.log_prob(cells[..., : self.conditional.pixel.loc.shape[-1]])
-
-    def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        return AlikeConditionals._cells(self.conditional.sample(generator))
 
 
 class AlikeHead(JointHead):

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from anygiven.heads.conditional import Conditional
 
 
-class Drawable(ABC):
-    """A distribution of C variables for B rows that can be scored and drawn. Values are cells (B, C, 4)."""
+class Conditionals(ABC):
+    """p(variable | what its step may see) of C variables for B rows. Values are cells (B, C, 4)."""
 
     columns: Tensor  # (C,) which variables
 
@@ -24,13 +24,9 @@ class Drawable(ABC):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """(B, C, 4) cells."""
 
-
-class Conditionals(Drawable):
-    """p(variable | what its step may see)."""
-
     @abstractmethod
-    def temperature(self, t: float) -> Drawable:
-        """p^(1/t), normalised."""
+    def temperature(self, t: float) -> Conditionals:
+        """Sharpened (t < 1) or flattened (t > 1), as the Conditional of each variable is."""
 
     @abstractmethod
     def entropy(self) -> Tensor:

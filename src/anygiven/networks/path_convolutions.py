@@ -312,4 +312,5 @@ class ConvolutionWalk(PathWalk):
         around = (offset.unsqueeze(1) * self.size[1] + offset).flatten()  # (K²,)
         taps = block.near.flatten(1).t().contiguous()  # (K², width + values)
         places = (at.unsqueeze(1) + around).split(GATHERED)  # (…, K²)
-        return torch.cat([kept[some.flatten()].unflatten(0, some.shape).mul_(taps).sum(1) for some in places])
+        found = (kept.index_select(0, some.flatten()).unflatten(0, some.shape) for some in places)
+        return torch.cat([neighbours.mul_(taps).sum(1) for neighbours in found])

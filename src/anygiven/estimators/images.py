@@ -331,8 +331,8 @@ class ImageDensity(Density):
         by what each step is known to lose. With "auto", as few steps as lose little: lines, or of a network that looks
         groups, of black and white pixels those that are nearly independent.
 
-        A `temperature` below 1 takes noise away: it shrinks the scales of the logistics that a level is a mixture of, or
-        makes likely levels likelier where each has a mass. `is_known` is a mask (height, width); where each channel is
+        A `temperature` below 1 takes noise away: it shrinks the scales of the logistics in a level's mixture, or makes
+        likely levels likelier where each has a mass. `is_known` is a mask (height, width); where each channel is
         revealed on its own, it may be (height, width, channels).
         """
         self._check_fitted()

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from anygiven.lattice.modes import N_SCANS, Slanted, scan_order
+from anygiven.lattice.modes import N_SCANS, SLANTS, Slanted, scan_order
 from anygiven.networks.fast_gradients import depthwise, fed_forward, masked_depthwise
 from anygiven.networks.grids import Planes, grid_of
 from anygiven.networks.hiding import EVIDENCE, NEVER, hide
@@ -215,7 +215,7 @@ class PathConvolutions(PathNetwork):
         self.width, self.kernel = width, kernel
         n_side_by_side = self.shape[1] // domains.shape[1]  # type: ignore[attr-defined]  # channels that are variables
         self.lossless_slant = -(-(kernel // 2 + 1) // n_side_by_side)  # no kernel reaches beyond such a line
-        slants = [slant * n_side_by_side for slant in range(1, self.lossless_slant + 1)]
+        slants = [slant * n_side_by_side for slant in {*SLANTS, self.lossless_slant}]
         self.scans = [Scan(turn) for turn in range(N_SCANS)] + [Scan(slant=slant) for slant in slants]
         self.planes = Planes(domain)
         self.values = nn.Linear(self.planes.n_planes, VALUE_WIDTH)

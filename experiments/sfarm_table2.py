@@ -2,7 +2,7 @@
 
 Path convolutions trained by whole paths, on one core; beside them, for the learning curves at equal time, the U-Net of
 SFARM trained by glimpses on its seven modes. Nats over all test images; conditional nats per hidden pixel for the seven
-kinds of evidence.
+kinds of evidence; and nats of images drawn in fewer steps, by slanted lines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from _images import (
     short_minutes_of,
     trained,
 )
-from anygiven.lattice import Joint
+from anygiven.lattice import SLANTS, Joint, Slanted
 
 SET = "binarized-mnist"
 WHOLE, GLIMPSES = "whole paths (convolutions)", "glimpses (U-Net)"
@@ -47,7 +47,9 @@ def long_run(run) -> dict:
     some = held(SET, 2 if smoke else 1000, domains)
     kinds = {name: nats(model, some, kind, per_query=True, smoke=smoke)
              for name, kind in evidence_kinds(domains.shape).items()}  # fmt: skip
-    return {"test": nats(model, test, Joint(), smoke=smoke), "kinds": kinds, "order": "raster", **facts}
+    lines = {} if smoke else {slant: nats(model, some, protocol=Slanted(domains.shape, slant))
+                              for slant in (*SLANTS, model.network.lossless_slant)}  # fmt: skip
+    return {"test": nats(model, test, Joint(), smoke=smoke), "kinds": kinds, "lines": lines, "order": "raster", **facts}
 
 
 def short_run(run) -> dict:
@@ -75,6 +77,8 @@ def table(results: dict) -> str:
         "1,000 test images, evenly spread over the part, in raster order:",
     ]
     lines += [f"  {name:<18}{found['mean']:.4f} nats per hidden pixel" for name, found in best["kinds"].items()]
+    lines += [f"  drawn by lines of slant {slant}: {found['mean']:.2f} ± {found['standard_error']:.2f} nats an image"
+              for slant, found in best["lines"].items()]  # fmt: skip
     figures = [f"{part[k]['mean']:.1f} ± {part[k]['standard_error']:.1f}" for k in ("raster", "random_orders")]
     lines.append(f"{GLIMPSES}, {part['train_seconds'] / 60:.0f} min: {figures[0]} nats in raster order, {figures[1]} "
                  f"in random orders ({part['images']} validation images)")  # fmt: skip

@@ -26,7 +26,7 @@ from sfarm_fig3 import shown
 SET = "fashion-mnist"
 STEPS = (2, 8, 32, 78)
 SCALES = {
-    "laptop": {**LAPTOP, "images": 160, "real": 5000, "scored": 500, "epochs": 3},
+    "laptop": {**LAPTOP, "images": 128, "real": 5000, "scored": 500, "epochs": 3},
     "paper": {**PAPER, "images": 10_000, "real": 10_000, "scored": 10_000,
               "epochs": 20},
 }  # fmt: skip

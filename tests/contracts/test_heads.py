@@ -218,6 +218,15 @@ def test_levels_keep_their_promises_at_the_borders(loc, scale):
     assert float(table.entropy()) <= float(pixel.entropy()) + 1e-5
 
 
+def test_entropy_of_levels_is_that_of_their_masses():
+    torch.manual_seed(0)
+    shape = (2000, 10, 1)
+    pixel = PixelMixture(torch.randn(2000, 10), 0.7 * torch.randn(shape), (torch.randn(shape) - 3).exp(),
+                         torch.zeros(2000, 10, 0), 256)  # fmt: skip
+    levels = LevelMixture(pixel)
+    assert torch.allclose(levels.entropy(), levels.table.entropy(), atol=1e-4)
+
+
 def test_tied_channels_sum_to_one():
     torch.manual_seed(3)
     head = PixelHead(WIDTH, torch.ones(4) / 4, 3, 2)

@@ -182,10 +182,11 @@ class LevelMixture(Conditional):
         one = self.pixel
         borders = one.axis(torch.arange(one.n_levels - 1) + 0.5)
         parts = zip(*(t.unbind(-1) for t in (one.log_weights.exp(), one.loc[..., 0], one.scale[..., 0])), strict=True)
-        below = sum(w[..., None] * ((borders - loc[..., None]) / scale[..., None]).sigmoid() for w, loc, scale in parts)
-        masses = (
-            torch.nn.functional.pad(below, (1, 0)).diff(dim=-1, append=torch.ones_like(below[..., :1])).clamp(min=0)
-        )
+        below = torch.zeros(1)
+        for weight, loc, scale in parts:
+            below = below + weight[..., None] * ((borders - loc[..., None]) / scale[..., None]).sigmoid()
+        none, all_of_it = torch.zeros_like(below[..., :1]), torch.ones_like(below[..., :1])
+        masses = below.diff(dim=-1, prepend=none, append=all_of_it).clamp(min=0)
         return -torch.xlogy(masses, masses).sum(-1)
 
     def temperature(self, t: float) -> LevelMixture:

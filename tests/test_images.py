@@ -10,7 +10,7 @@ from anygiven.errors import AnyGivenError, AnyGivenWarning, ImageError, Question
 from anygiven.estimators.drawing import few_groups
 from anygiven.heads.levels import LevelMixture, PixelMixture
 from anygiven.inference import raster_order
-from anygiven.lattice import Canonical, LeftToRight, ModeMixture, Question, RandomOrder, RegionMode, Slanted
+from anygiven.lattice import Canonical, LeftToRight, ModeMixture, Question, RandomOrder, RandomScan, RegionMode, Slanted
 from anygiven.variables.images import MASKS, draw_mask, image_domains, read_images
 
 
@@ -404,11 +404,13 @@ def test_lines_that_cannot_see_each_other_are_drawn_at_once(density):
     )
 
 
-def test_plans_are_lines_where_there_are_steps_enough(density):
+def test_plans_are_lines_where_there_are_steps_enough(density, monkeypatch):
     assert [slant for slant, _ in density.report_["slants"]] == [1, 2, 3]
     bits = [bits for _, bits in density.report_["slants"]]
     assert bits[2] == pytest.approx(density.report_["held_out_bits_per_dim"], abs=1e-4)
     whole = Question(torch.ones(1, 36, dtype=torch.bool), torch.zeros(1, 36, dtype=torch.bool))
+    monkeypatch.setitem(density.report_, "slants", [[1, 0.2], [2, 0.101], [3, 0.1]])
+    monkeypatch.setitem(density.report_, "held_out_bits_per_dim", 0.1)
 
     def path(steps):
         found, choose, looks_again = density._path_of_drawing(whole, steps, "planned", None, torch.Generator())
@@ -419,7 +421,25 @@ def test_plans_are_lines_where_there_are_steps_enough(density):
     assert path(20) == (6 + 2 * 5, False)
     assert path(11) == (6 + 5, False)
     assert path(10) == (10, True)  # planned groups of a random order
-    assert path("auto")[0] < 36
+    assert path("auto") == (6 + 2 * 5, False)  # loses a hundredth
+
+
+def test_orders_of_another_grid_get_one_sentence(density):
+    for order in (Slanted((9, 4)), RandomScan((6, 5)), Slanted((6, 6, 1))):
+        with pytest.raises(QuestionError, match=r"\(6, 6\)"):
+            density.sample(1, order=order)
+    with pytest.raises(QuestionError, match="slant"):
+        Slanted((6, 6), 0)
+
+
+def test_orders_that_were_not_trained_are_looked_at(density):
+    whole = Question(torch.ones(1, 36, dtype=torch.bool), torch.zeros(1, 36, dtype=torch.bool))
+    joint = ag.ImageDensity(workload="joint", width=8, depth=1, max_steps=2, verbose=False).fit(bars(40))
+    for order, by_joint, by_any in ((Slanted((6, 6), 1), True, False), (RandomScan((6, 6)), True, False),
+                                    (Slanted((6, 6), 3), False, False), (Canonical(), False, False),
+                                    (RandomOrder(), True, True)):  # fmt: skip
+        for one, expected in ((joint, by_joint), (density, by_any)):
+            assert one._path_of_drawing(whole, None, "planned", order, torch.Generator())[2] == expected
 
 
 def test_a_network_that_looks_is_asked_in_orders_that_it_learnt():

@@ -133,6 +133,22 @@ def test_paths_reveal_each_query_variable_once(protocol):
                 assert steps == list(range(len(steps)))
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
+def test_no_rows_are_a_path_too(protocol):
+    none = torch.zeros(0, N, dtype=torch.bool)
+    assert protocol.path(Question(none, none), torch.Generator().manual_seed(0)).step.shape == (0, N)
+
+
+def test_lines_can_be_merged():
+    whole = Question(torch.ones(2, 36, dtype=torch.bool), torch.zeros(2, 36, dtype=torch.bool))
+    for steps in (2, 5, 36):
+        path = Budget(Slanted((6, 6), 2), steps).path(whole)
+        assert path.n_steps == steps
+        assert (path.step.diff(dim=1)[:, ::6] >= 0).all()  # still along the lines
+    assert Grouped(Slanted((6, 6), 1), (1, 2, 33)).path(whole).step.eq(1).sum(1).tolist() == [2, 2]
+    assert Budget(Told(Slanted((6, 6)), 3), 4).path(whole).mode.tolist() == [3, 3]
+
+
 def test_strided_order_has_no_ties_and_is_as_defined():
     question = Question(torch.ones(1, 7, dtype=torch.bool), torch.zeros(1, 7, dtype=torch.bool))
     step = Strided(3).path(question).step[0]

@@ -280,6 +280,8 @@ class ImageDensity(Density):
         n = len(self.domains_)
         if isinstance(order, Canonical) and order.order is not None and sorted(order.order) != list(range(n)):
             raise QuestionError(f"The order must name each of the {n} variables once; it names {len(order.order)}.")
+        if isinstance(order, SCANS) and tuple(order.shape) != self.domains_.shape:
+            raise QuestionError(f"The order is for {order.shape} and the variables stand as {self.domains_.shape}.")
 
     def _told(self, order: Protocol) -> Protocol:
         """A masking mode, with its number among those that were trained, for a network that is told it."""
@@ -373,12 +375,17 @@ class ImageDensity(Density):
         """The path, what is chosen on the way, and whether each step is a new look."""
         if asks_one_by_one(question, steps):
             order = order or self._order_of_drawing
-            return order.path(question, generator), None, not isinstance(order, SCANS) and order != Canonical()
+            return order.path(question, generator), None, not self._was_trained(order)
         if order is None and groups == "planned" and (lines := self._lines(question, steps)):
             return lines, None, False
         bound, losses = MUTUAL_NATS if self.n_levels_ == 2 else None, self.report_["losses"]
         path, choose = drawing_path(question, steps, losses, bound, lambda _: order or RandomOrder(), generator, groups)
         return path, choose, True  # groups of any order are better looked at anew each step
+
+    def _was_trained(self, order: Protocol) -> bool:
+        """As whole paths, so that the memory of a path network is right for it."""
+        in_raster_order = order in (Canonical(), raster_order(self.model_, self.domains_.shape))
+        return in_raster_order or ("slants" in self.report_ and isinstance(order, SCANS))
 
     def _lines(self, question: Question, steps: int | str) -> Path | None:
         """The slanted lines that lose least in so many steps, if the network learnt any that are as few."""

@@ -252,13 +252,17 @@ class Slanted(Protocol):
     shape: Shape
     slant: int = 2
 
+    def __post_init__(self):
+        if self.slant < 1:
+            raise QuestionError(f"The slant is {self.slant}; it must be a whole number of at least 1.")
+
     def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         row = torch.arange(math.prod(self.shape)) // math.prod(self.shape[1:])
         return (self.lines() * self.shape[0] + row).double().expand(shape)
 
     def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
         line = self.lines().expand(question.is_query.shape)  # (B, N)
-        is_met = torch.zeros(len(line), int(line.max()) + 1, dtype=torch.int64)
+        is_met = torch.zeros(len(line), int(self.lines().max()) + 1, dtype=torch.int64)
         is_met.scatter_reduce_(1, line, question.is_query.long(), "amax")
         step = torch.where(question.is_query, (is_met.cumsum(1) - 1).gather(1, line), NEVER)
         return Path(torch.where(question.is_evidence, EVIDENCE, step))

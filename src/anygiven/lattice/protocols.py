@@ -108,11 +108,12 @@ class Merging(Protocol):
 
     def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
         path = self.protocol.path(question, generator)
-        return Path(torch.where(path.is_query, self.groups(path, generator), path.step))
+        one_by_one = Path(torch.where(path.is_query, ranks(path.step.double(), path.is_query), path.step))
+        return Path(torch.where(path.is_query, self.groups(one_by_one, generator), path.step), path.mode)
 
     @abstractmethod
     def groups(self, path: Path, generator: torch.Generator | None) -> Tensor:
-        """(B, N) the group of each query variable."""
+        """(B, N) the group of each query variable, which come one by one."""
 
 
 @dataclass(frozen=True)

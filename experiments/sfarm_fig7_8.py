@@ -26,8 +26,8 @@ from sfarm_fig3 import shown
 SET = "fashion-mnist"
 STEPS = (2, 8, 32, 78)
 SCALES = {
-    "laptop": {**LAPTOP, "images": 128, "real": 5000, "scored": 500, "epochs": 3},
-    "paper": {**PAPER, "images": 10_000, "real": 10_000, "scored": 10_000,
+    "laptop": {**LAPTOP, "images": 128, "real": 5000, "scored": 500, "repeats": 4, "epochs": 3},
+    "paper": {**PAPER, "images": 10_000, "real": 10_000, "scored": 10_000, "repeats": 1,
               "epochs": 20},
 }  # fmt: skip
 
@@ -77,68 +77,87 @@ def frechet(model: Classifier, one: np.ndarray, other: np.ndarray) -> float:
     return float(((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(ca) + np.trace(cb) - 2 * roots.sum())
 
 
+class Judge:
+    """Draws along paths, and how far the images are from real ones."""
+
+    def __init__(self, run):
+        self.smoke, self.seed, self.domains = run.steps is not None, run.seed, domains_of(SET)
+        self.model, self.facts = trained(run, SET)
+        self.classifier, self.accuracy = trained_classifier(run.settings["epochs"], self.smoke)
+        self.n = 4 if self.smoke else run.settings["images"]
+        self.real = image_set(SET, "test")[: 50 if self.smoke else run.settings["real"]]
+        nothing = torch.zeros(self.n, 784, dtype=torch.bool)
+        self.question, self.look = Question(~nothing, nothing), Path.look(nothing, ~nothing)
+
+    def point(self, steps: int, path: Path, repeats: int = 1, **how) -> dict:
+        """Of as many draws: their distances, seconds an image, and ten images of the first."""
+        drawn, started = [], time.perf_counter()
+        for k in range(repeats):
+            generator = torch.Generator().manual_seed(self.seed + k)
+            cells = draw_cells(self.model, torch.zeros(self.n, 784, 4), path, generator, **how)
+            drawn.append(shown(cells[..., :1].numpy(), self.domains)[..., 0])
+        seconds = (time.perf_counter() - started) / self.n / repeats
+        distances = [frechet(self.classifier, images, self.real) for images in drawn]
+        return {"steps": steps, "distances": distances, "seconds": round(seconds, 4), "picture": packed(drawn[0][:10])}
+
+
 def measure(run) -> dict:
-    return {"data": SET, **run.part("drawn", lambda: drawn_images(run))}
+    groups, lines = (
+        run.part(name, lambda m=part: m(run)) for name, part in (("groups", by_groups), ("lines", by_lines))
+    )
+    return {"data": SET, **lines, "ways": {**groups["ways"], **lines["ways"]}}
 
 
-def drawn_images(run) -> dict:
-    smoke, domains = run.steps is not None, domains_of(SET)
-    model, facts = trained(run, SET)
-    classifier, accuracy = trained_classifier(run.settings["epochs"], smoke)
-    n = 4 if smoke else run.settings["images"]
-    real = image_set(SET, "test")[: 50 if smoke else run.settings["real"]]
-    losses = losses_by_evidence(model, held(SET, 2 if smoke else 100, domains, "train"))
+def by_groups(run) -> dict:
+    judge = Judge(run)
+    losses = losses_by_evidence(judge.model, held(SET, 2 if judge.smoke else 100, judge.domains, "train"))
     falling = np.interp(np.arange(784), *losses).tolist()
-    nothing = torch.zeros(n, 784, dtype=torch.bool)
-    question, look = Question(~nothing, nothing), Path.look(nothing, ~nothing)
-    ways: dict[str, list] = {}
-    pictures = {}
-
-    def note(way: str, steps: int, path: Path, choose=None, looks_again: bool = False) -> None:
-        started = time.perf_counter()
-        generator = torch.Generator().manual_seed(run.seed)
-        cells = draw_cells(model, torch.zeros(n, 784, 4), path, generator, choose=choose, looks_again=looks_again)
-        seconds = time.perf_counter() - started
-        images = shown(cells[..., :1].numpy(), domains)[..., 0]
-        ways.setdefault(way, []).append([steps, frechet(classifier, images, real), round(seconds / n, 4)])
-        pictures[f"{way}, {steps} steps"] = packed(images[:10])
-
+    ways: dict[str, list] = {"equal groups": [], "planned groups": [], "surest first": []}
     for steps in STEPS:
         generator = torch.Generator().manual_seed(4)
-        note("equal groups", steps, Budget(RandomOrder(), steps).path(question, generator), looks_again=True)
-        planned = Grouped(RandomOrder(), planned_sizes(falling, steps))
-        note("planned groups", steps, planned.path(question, generator), looks_again=True)
-        note("surest first", steps, look, surest_first(steps), looks_again=True)
-    data, exact = held(SET, 2 if smoke else run.settings["scored"], domains), {}
-    for slant in range(1, model.network.lossless_slant + 1):
-        lines = Slanted(domains.shape, slant)
-        n_steps = lines.path(question).n_steps
-        note("slanted lines", n_steps, (Budget(lines, 2) if smoke else lines).path(question))
-        exact[n_steps] = nats(model, data, protocol=lines)
-    half = frechet(classifier, image_set(SET)[:n], real)
-    return {
-        "ways": ways,
-        "nats_along_lines": exact,
-        "real_against_real": half,
-        "accuracy": accuracy,
-        "pictures": pictures,
-        **facts,
-    }
+        equal = Budget(RandomOrder(), steps).path(judge.question, generator)
+        planned = Grouped(RandomOrder(), planned_sizes(falling, steps)).path(judge.question, generator)
+        ways["equal groups"].append(judge.point(steps, equal, looks_again=True))
+        ways["planned groups"].append(judge.point(steps, planned, looks_again=True))
+        ways["surest first"].append(judge.point(steps, judge.look, choose=surest_first(steps), looks_again=True))
+    return {"ways": ways}
+
+
+def by_lines(run) -> dict:
+    judge, repeats = Judge(run), run.settings["repeats"]
+    data, points, exact = held(SET, 2 if judge.smoke else run.settings["scored"], judge.domains), [], {}
+    for slant in range(1, judge.model.network.lossless_slant + 1):
+        lines = Slanted(judge.domains.shape, slant)
+        n_steps = lines.path(judge.question).n_steps
+        path = (Budget(lines, 2) if judge.smoke else lines).path(judge.question)
+        points.append(judge.point(n_steps, path, 1 if judge.smoke else repeats))
+        exact[n_steps] = nats(judge.model, data, protocol=lines)
+    real = [frechet(judge.classifier, images, judge.real)
+            for images in np.split(image_set(SET)[: repeats * judge.n], repeats)]  # fmt: skip
+    return {"ways": {"slanted lines": points}, "nats_along_lines": exact, "real_against_real": real,
+            "accuracy": judge.accuracy, "images": judge.n, **judge.facts}  # fmt: skip
+
+
+def shown_distance(distances: list[float]) -> str:
+    spread = f" ± {np.std(distances, ddof=1) / len(distances) ** 0.5:.1f}" if len(distances) > 1 else ""
+    return f"{np.mean(distances):.1f}{spread}"
 
 
 def table(results: dict) -> str:
-    lines = [f"classifier: {results['accuracy']:.1%} right; real against real {results['real_against_real']:.2f}"]
+    real = shown_distance(results["real_against_real"])
+    lines = [f"Fréchet distance of {results['images']} samples in the features of a classifier that is right on "
+             f"{results['accuracy']:.1%}; of real images {real}"]  # fmt: skip
     for way, points in results["ways"].items():
-        lines += [f"{way:<18}{steps:>6} steps{distance:>10.2f}{seconds:>10.3f} s an image"
-                  for steps, distance, seconds in points]  # fmt: skip
+        lines += [f"{way:<18}{point['steps']:>6} steps{shown_distance(point['distances']):>16}"
+                  f"{point['seconds']:>10.3f} s an image" for point in points]  # fmt: skip
     lines += [f"test nats by lines of {steps} steps: {found['mean']:.1f} ± {found['standard_error']:.1f}"
               for steps, found in results["nats_along_lines"].items()]  # fmt: skip
     return "\n".join(lines)
 
 
 def draw(results: dict):
-    names = list(results["pictures"])
-    rows = {name: unpacked(results["pictures"][name]) for name in names}
+    rows = {f"{way}, {point['steps']} steps": unpacked(point["picture"])
+            for way, points in results["ways"].items() for point in points}  # fmt: skip
     figure = show_rows(rows, 255, 0.6)
     width, height = figure.get_size_inches()
     left = figure.subplotpars.left * width
@@ -146,8 +165,9 @@ def draw(results: dict):
     figure.subplots_adjust(left=left / (width + 5), right=width / (width + 5))
     axis = figure.add_axes((0.05 + width / (width + 5), 0.2, 4.2 / (width + 5), 0.6))
     for way, points in results["ways"].items():
-        axis.plot([p[0] for p in points], [p[1] for p in points], marker="o", label=way)
-    axis.axhline(results["real_against_real"], color="0.5", linestyle=":", label="real against real")
+        axis.plot([p["steps"] for p in points], [np.mean(p["distances"]) for p in points], marker="o", label=way)
+    real = np.mean(results["real_against_real"])
+    axis.axhline(real, color="0.5", linestyle=":", label="real against real")
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlabel("steps")

@@ -1,6 +1,6 @@
 """What path convolutions save on 28 × 28 images, and their memory: python benchmarks/images.py [--quick] [--json]
 
-Fresh weights (speed does not depend on them), the networks' default sizes, one process, both threads:
+Fresh weights (speed does not depend on them), the networks' default sizes, one thread, its processor time:
     likelihood      joint log p of images by path convolutions in one pass, against one U-Net call per pixel
     drawing         64 images pixel by pixel: path convolutions with their memory, against without, and the U-Net
     fewer steps     slanted lines, for 64 images and for one: those that are raster order itself (109 steps of 784),
@@ -44,9 +44,9 @@ def images(n: int) -> torch.Tensor:
 
 
 def seconds(call) -> float:
-    started = time.perf_counter()
+    started = time.process_time()
     call()
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def draw_seconds(model: AnyOrderModel, n: int, protocol: Protocol, looks_again: bool, share: float = 1.0) -> float:
@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
     domains = Alike(Levels((3, 1)), (SIDE, SIDE))
     paths, unet = (build_model(domains, image_architecture_for(50_000, name), 0).eval()
                    for name in ("convolutions", "unet"))  # fmt: skip

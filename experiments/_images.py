@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from _runs import Curve, one_thread
+from _runs import Curve, threads
 from anygiven.cli.reproduce import write_json
 from anygiven.datasets.images import image_set
 from anygiven.estimators.defaults import Architecture
@@ -55,6 +55,8 @@ PAPER_MAC = {**PAPER_CIFAR, "width": 256, "learning_rate": 1e-4, "batch_size": 1
 PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
 # What is trained once for several experiments, on one core.
 LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 84.0, "fashion-mnist": 72.0, "cifar10": 6.0}}
+# A night on two cores: as large as pays in hours.
+OVERNIGHT = {"convolutions": {**CONVOLUTIONS, "width": 80, "depth": 9, "n_strides": 3, "parts": 2}, "minutes": 160.0}
 SHORT = 15.0  # minutes of one core, where methods are compared on binarized MNIST
 PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
 CHUNK = 50  # images scored at a time
@@ -87,19 +89,21 @@ def short_minutes_of(run) -> float:
 
 def fit(run, name: str, method: dict, objective: Objective, domains: Alike, model: AnyOrderModel, minutes: float,
         watch, facts: str) -> Outcome:  # fmt: skip
-    """Train a fresh model for some minutes of one core, whatever else the machine does; a smoke run takes a step."""
+    """Train a fresh model for some minutes of processor time, whatever else the machine does, on one core or as many
+    as a batch has parts; a smoke run takes a step."""
     smoke = run.steps is not None
     levels = read_images(image_set(name)[: 80 if smoke else None], domains.domain.n_symbols).levels
     settings = Settings(
         max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=run.seed,
-        batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
+        batch_size=2 if smoke else method["batch_size"], parts=method.get("parts", 1),
+        learning_rate=method["learning_rate"], muon=method["muon"],
         weight_decay=0.02, clip=method.get("clip", 1.0), ema=0.998, validation_rows=0, patience=1000,
         evaluations=run.settings.get("evaluations", 10),
     )  # fmt: skip
     learn, left = Pictures(levels[:-N_VALID], domains), Pictures(levels[-N_VALID:], domains)
     learn = Turned(learn, run.seed) if method.get("turns") else learn
     place = None if smoke else run.folder / "training"
-    with one_thread():
+    with threads(method.get("parts", 1)):
         valid = left.rows(torch.arange(len(left)))
         outcome = train(model, learn, valid, objective, settings, None, place, facts, watch)
     remove_checkpoint(run.folder / "training")
@@ -125,7 +129,8 @@ class Turned:
 
 def architecture_of(method: dict, components: int) -> Architecture:
     return Architecture(method["network"], method["width"], method["depth"], 0.0, components,
-                        kernel=method.get("kernel", 5), n_sizes=method.get("n_sizes", 2))  # fmt: skip
+                        kernel=method.get("kernel", 5), n_sizes=method.get("n_sizes", 2),
+                        n_strides=method.get("n_strides", 2))  # fmt: skip
 
 
 def trained(run, name: str, which: str = "convolutions", workload: str = "any", element: str = "pixel",

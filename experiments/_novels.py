@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from _runs import Curve, one_thread
+from _runs import Curve, threads
 from anygiven.cli.reproduce import write_json
 from anygiven.datasets.novels import novels
 from anygiven.estimators.defaults import Architecture
@@ -90,7 +90,7 @@ def fit(
         without_our_parts(model)
     if adjust:
         adjust(model)
-    with one_thread():
+    with threads(1):
         outcome = train(
             model, learn, held, objective, Settings(**chosen), None, None if smoke else run.folder / "training",
             f"{network} {objective} {length} {part} {more} {getattr(adjust, '__name__', '')}", watch,

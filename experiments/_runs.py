@@ -1,4 +1,4 @@
-"""What all experiments that train share: one thread for a fair clock, and learning curves."""
+"""What all experiments that train share: threads for a fair clock, and learning curves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from anygiven.model import AnyOrderModel
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def threads(n: int) -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(n)
     try:
         yield
     finally:

@@ -2,13 +2,15 @@
 
 Path convolutions trained by whole paths, on one core; beside them, for the learning curves at equal time, the U-Net of
 SFARM trained by glimpses on its seven modes. Nats over all test images; conditional nats per hidden pixel for the seven
-kinds of evidence; and nats of images drawn in fewer steps, by slanted lines.
+kinds of evidence; and nats of images drawn in fewer steps, by slanted lines. `--scale overnight` trains a larger
+network on two cores, alone; stopped at any time, the same command goes on.
 """
 
 from __future__ import annotations
 
 from _images import (
     LAPTOP,
+    OVERNIGHT,
     PAPER,
     PAPER_MNIST,
     SHORT,
@@ -30,14 +32,15 @@ WHOLE, GLIMPSES = "whole paths (convolutions)", "glimpses (U-Net)"
 PUBLISHED = {"SFARM": 78.12, "Locally Masked PixelCNN": 77.58, "EoNADE, best ensemble": 84.55, "PixelCNN": 81.30}
 SCALES = {
     "laptop": {**LAPTOP, "unet": UNET, "short_minutes": SHORT, "images": 10_000, "edges": 98, "evaluations": 12},
+    "overnight": {**OVERNIGHT, "images": 10_000, "evaluations": 16},
     "paper": {**PAPER, "unet": PAPER_MNIST, "short_minutes": 60 * 24 * 14, "images": 10_000, "edges": 784,
               "evaluations": 40},
 }  # fmt: skip
 
 
 def measure(run) -> dict:
-    best = run.part("long", lambda: long_run(run))
-    return {"data": SET, "long": best, "glimpses": run.part("glimpses", lambda: short_run(run)), "published": PUBLISHED}
+    results = {"data": SET, "long": run.part("long", lambda: long_run(run)), "published": PUBLISHED}
+    return {**results, "glimpses": run.part("glimpses", lambda: short_run(run))} if "unet" in run.settings else results
 
 
 def long_run(run) -> dict:
@@ -70,7 +73,7 @@ def at_equal_time(results: dict) -> list[float]:
 
 
 def table(results: dict) -> str:
-    best, part, same = results["long"], results["glimpses"], at_equal_time(results)
+    best = results["long"]
     lines = [
         f"test nats, raster order: {best['test']['mean']:.2f} ± {best['test']['standard_error']:.2f}",
         f"  {best['parameters']:,} parameters, {best['images_seen']:,} images, {best['train_seconds'] / 60:.0f} min",
@@ -79,34 +82,42 @@ def table(results: dict) -> str:
     lines += [f"  {name:<18}{found['mean']:.4f} nats per hidden pixel" for name, found in best["kinds"].items()]
     lines += [f"  drawn by lines of slant {slant}: {found['mean']:.2f} ± {found['standard_error']:.2f} nats an image"
               for slant, found in best["lines"].items()]  # fmt: skip
+    return "\n".join(lines + (beside_glimpses(results) if "glimpses" in results else []))
+
+
+def beside_glimpses(results: dict) -> list[str]:
+    part, same = results["glimpses"], at_equal_time(results)
     figures = [f"{part[k]['mean']:.1f} ± {part[k]['standard_error']:.1f}" for k in ("raster", "random_orders")]
-    lines.append(f"{GLIMPSES}, {part['train_seconds'] / 60:.0f} min: {figures[0]} nats in raster order, {figures[1]} "
-                 f"in random orders ({part['images']} validation images)")  # fmt: skip
-    lines.append(f"{WHOLE} after {same[1] / 60:.0f} min: {same[2]:.1f} nats in raster order, {same[3]:.1f} in random "
-                 "orders (the same images)")  # fmt: skip
-    return "\n".join(lines)
+    return [f"{GLIMPSES}, {part['train_seconds'] / 60:.0f} min: {figures[0]} nats in raster order, {figures[1]} "
+            f"in random orders ({part['images']} validation images)",
+            f"{WHOLE} after {same[1] / 60:.0f} min: {same[2]:.1f} nats in raster order, {same[3]:.1f} in random "
+            "orders (the same images)"]  # fmt: skip
 
 
 def draw(results: dict):
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
-    whole, glimpses = (learnt(results[name]["curve"]) for name in ("long", "glimpses"))
+    curves = {title: learnt(results[name]["curve"])
+              for name, title in (("long", WHOLE), ("glimpses", GLIMPSES)) if name in results}  # fmt: skip
+    whole = curves[WHOLE]
     left.plot([p[1] / 60 for p in whole], [p[2] for p in whole], marker=".", label=f"{WHOLE}, validation")
-    end, raster = results["glimpses"]["train_seconds"] / 60, results["glimpses"]["raster"]
-    left.errorbar(end, raster["mean"], raster["standard_error"], marker="s", capsize=3, label=f"{GLIMPSES}, validation")
+    if "glimpses" in results:
+        end, raster = results["glimpses"]["train_seconds"] / 60, results["glimpses"]["raster"]
+        left.errorbar(end, raster["mean"], raster["standard_error"], marker="s", capsize=3,
+                      label=f"{GLIMPSES}, validation")  # fmt: skip
     for k, (name, value) in enumerate(results["published"].items()):
         left.axhline(value, linestyle=":", color="0.5", linewidth=0.8)
         side = {"x": 0.01, "ha": "left"} if k % 2 else {"x": 0.99, "ha": "right"}  # some are close to each other
         left.text(y=value, s=name, fontsize=7, va="bottom", color="0.4", transform=left.get_yaxis_transform(), **side)
     left.set_ylabel("nats, raster order")
     left.set_ylim(76, 110)
-    for name, points in ((WHOLE, whole), (GLIMPSES, glimpses)):
+    for name, points in curves.items():
         right.plot([p[1] / 60 for p in points], [p[3] for p in points], marker=".", label=name)
     right.set_ylabel("nats, random orders")
     right.set_ylim(76, 110)
     for axis in (left, right):
-        axis.set_xlabel("minutes of training on one core")
+        axis.set_xlabel("minutes of processor time")
         axis.legend(frameon=False, fontsize=8)
     return figure
 

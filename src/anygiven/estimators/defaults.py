@@ -19,6 +19,7 @@ class Architecture:
     n_heads: int = 4  # of attention
     kernel: int = 5  # of convolutions
     n_sizes: int = 2  # of a U-Net
+    n_strides: int = 2  # of path convolutions: their blocks look 1, 2, 4, … places apart in turn
 
     def to_json(self) -> dict:
         return asdict(self)

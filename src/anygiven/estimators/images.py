@@ -60,6 +60,7 @@ MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with 
 NOTHING_LEFT_OPEN = ("joint", "conditionals", "random", "modes")  # workloads that know or ask every pixel
 SCANS = (Slanted, RandomSlant, RandomScan)  # path networks were trained in these, and in raster order
 N_VALID = 100  # images that the validation questions are about
+PARTS = 4  # of a batch, a core for each as far as there are so many
 
 
 class Pictures:
@@ -93,8 +94,9 @@ class ImageDensity(Density):
         Path convolutions score and train a whole path in one pass; a U-Net looks once a step.
     max_minutes : float
         Training stops by then at the latest.
-    max_steps, width, depth, dropout, kernel, n_sizes, learning_rate, weight_decay, batch_size : optional
-        A U-Net has `depth` blocks at each of `n_sizes` sizes, a half of the one before.
+    max_steps, width, depth, dropout, kernel, n_sizes, n_strides, learning_rate, weight_decay, batch_size : optional
+        A U-Net has `depth` blocks at each of `n_sizes` sizes, a half of the one before; the blocks of path convolutions
+        look at neighbours 1, 2, 4, … places apart in turn, `n_strides` of these.
     checkpoint : path, optional
         A folder where training saves its state every 20 seconds; fitting the same images again resumes there.
     verbose : bool, optional
@@ -117,6 +119,7 @@ class ImageDensity(Density):
         dropout=None,
         kernel=None,
         n_sizes=None,
+        n_strides=None,
         learning_rate=None,
         weight_decay=0.02,
         batch_size=16,
@@ -135,6 +138,7 @@ class ImageDensity(Density):
         self.dropout = dropout
         self.kernel = kernel
         self.n_sizes = n_sizes
+        self.n_strides = n_strides
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
@@ -208,7 +212,7 @@ class ImageDensity(Density):
         components = self.components if self.components is not None else 0 if has_masses else 10
         if components < 1 and self._domain.n_channels > 1:
             raise QuestionError("Pixels of several channels need a mixture; use components=10 or element='channel'.")
-        names = ("width", "depth", "dropout", "kernel", "n_sizes")
+        names = ("width", "depth", "dropout", "kernel", "n_sizes", "n_strides")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(chosen, n_components=components, **given)
 
@@ -225,6 +229,7 @@ class ImageDensity(Density):
             learning_rate=self.learning_rate or (1e-3 if is_unet else 4e-3),
             weight_decay=self.weight_decay,
             batch_size=self.batch_size,
+            parts=PARTS,
             muon=not is_unet,
             ema=0.998,
             clip=1.0,

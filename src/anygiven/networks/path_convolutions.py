@@ -28,7 +28,6 @@ from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
 from anygiven.variables.domains import Domain
 
 VALUE_WIDTH = 16
-STRIDES = (1, 2)  # of the blocks in turn: near neighbours, then farther ones
 FEW = 32  # places of a step are gathered one by one if they are at most this part of all
 ANY_PATH, LOOK = -2, -1  # kinds of paths that are no scan
 GATHERED = 128  # at a time: with all their neighbours they stay in the processor's cache
@@ -202,17 +201,19 @@ class PathBlock(nn.Module):
 
 
 class PathConvolutions(PathNetwork):
-    settings = ("width", "depth", "dropout", "kernel")
+    settings = ("width", "depth", "dropout", "kernel", "n_strides")
     kinds = ("image",)
     sees_the_asked = True
 
     def __init__(
         self, domains: Sequence[Domain], width: int = 64, depth: int = 8, dropout: float = 0.0, kernel: int = 5,
-        growth: int = 4,
+        growth: int = 4, n_strides: int = 2,
     ):  # fmt: skip
         super().__init__()
         domain, self.shape = grid_of(domains)
         self.width, self.kernel = width, kernel
+        strides = [2**k for k in range(n_strides)]  # of the blocks in turn: near neighbours, then farther ones
+        self.reach = strides[-1] * (kernel // 2)
         n_side_by_side = self.shape[1] // domains.shape[1]  # type: ignore[attr-defined]  # channels that are variables
         self.lossless_slant = -(-(kernel // 2 + 1) // n_side_by_side)  # no kernel reaches beyond such a line
         slants = [slant * n_side_by_side for slant in {*SLANTS, self.lossless_slant}]
@@ -222,7 +223,7 @@ class PathConvolutions(PathNetwork):
         self.places = nn.Parameter(0.1 * torch.randn(*self.shape, width))
         self.is_known = nn.Parameter(0.1 * torch.randn(width))
         self.blocks = nn.ModuleList(
-            PathBlock(width, kernel, STRIDES[k % len(STRIDES)], dropout, growth) for k in range(depth)
+            PathBlock(width, kernel, strides[k % n_strides], dropout, growth) for k in range(depth)
         )
         self.norm = nn.LayerNorm(width)
 
@@ -257,7 +258,7 @@ class ConvolutionWalk(PathWalk):
 
     def __init__(self, network: PathConvolutions, cells: Tensor, step: Tensor):
         self.network, self.step, self.t, self.is_found = network, step.clone(), 0, False
-        self.reach = max(STRIDES) * (network.kernel // 2)
+        self.reach = network.reach
         self.size = (network.shape[0] + 2 * self.reach, network.shape[1] + 2 * self.reach)
         self.out = cells.new_zeros(*step.shape, network.width)
         is_evidence = (step == EVIDENCE).float().unflatten(1, network.shape).unsqueeze(-1)

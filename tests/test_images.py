@@ -382,12 +382,15 @@ def test_draws_do_not_depend_on_their_batch(density):
 
 
 def test_the_surest_pixels_first_and_orders_of_your_own(density):
-    ways = ({}, {"steps": 36}, {"steps": 6, "groups": "surest"}, {"order": LeftToRight((6, 6))}, {"steps": 6})
-    raster, all_steps, surest, by_mode, planned = (-density.log_prob(density.sample(60, **o)).mean() for o in ways)
+    ways = ({}, {"steps": 36}, {"order": LeftToRight((6, 6))}, {"steps": 6})
+    raster, all_steps, by_mode, planned = (-density.log_prob(density.sample(60, **o)).mean() for o in ways)
+    with pytest.warns(AnyGivenWarning, match="Nothing is known"):
+        surest = -density.log_prob(density.sample(60, steps=6, groups="surest")).mean()
     assert raster == all_steps < 6
     assert raster < min(surest, by_mode) < max(surest, by_mode) < planned
     images = bars(20, seed=3)
     assert density.log_prob(images, order=RandomOrder()).shape == (20,)
+    assert density.inpaint(images[0], draw_mask("left", (6, 6)), steps=6, groups="surest").shape == (1, 6, 6)
 
 
 def test_lines_that_cannot_see_each_other_are_drawn_at_once(density):

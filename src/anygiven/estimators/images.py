@@ -383,6 +383,12 @@ class ImageDensity(Density):
             return order.path(question, generator), None, not self._was_trained(order)
         if order is None and groups == "planned" and (lines := self._lines(question, steps)):
             return lines, None, False
+        if groups == "surest" and steps != "auto" and not bool(question.is_evidence.any()):
+            warnings.warn(
+                "Nothing is known, and the surest pixels of an image are its background; use groups='planned'.",
+                AnyGivenWarning,
+                stacklevel=4,
+            )
         bound, losses = MUTUAL_NATS if self.n_levels_ == 2 else None, self.report_["losses"]
         path, choose = drawing_path(question, steps, losses, bound, lambda _: order or RandomOrder(), generator, groups)
         return path, choose, True  # groups of any order are better looked at anew each step

@@ -56,7 +56,7 @@ PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "b
 # What is trained once for several experiments, on one core.
 LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 84.0, "fashion-mnist": 72.0, "cifar10": 6.0}}
 # A night on two cores: as large as pays in hours.
-OVERNIGHT = {"convolutions": {**CONVOLUTIONS, "width": 80, "depth": 9, "n_strides": 3, "parts": 2}, "minutes": 160.0}
+OVERNIGHT = {"convolutions": {**CONVOLUTIONS, "width": 80, "depth": 9, "n_strides": 3, "threads": 2}, "minutes": 160.0}
 SHORT = 15.0  # minutes of one core, where methods are compared on binarized MNIST
 PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
 CHUNK = 50  # images scored at a time
@@ -89,21 +89,20 @@ def short_minutes_of(run) -> float:
 
 def fit(run, name: str, method: dict, objective: Objective, domains: Alike, model: AnyOrderModel, minutes: float,
         watch, facts: str) -> Outcome:  # fmt: skip
-    """Train a fresh model for some minutes of processor time, whatever else the machine does, on one core or as many
-    as a batch has parts; a smoke run takes a step."""
+    """Train a fresh model for some minutes of processor time, whatever else the machine does, on as many cores
+    as the method says, or on one; a smoke run takes a step."""
     smoke = run.steps is not None
     levels = read_images(image_set(name)[: 80 if smoke else None], domains.domain.n_symbols).levels
     settings = Settings(
         max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=run.seed,
-        batch_size=2 if smoke else method["batch_size"], parts=method.get("parts", 1),
-        learning_rate=method["learning_rate"], muon=method["muon"],
+        batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
         weight_decay=0.02, clip=method.get("clip", 1.0), ema=0.998, validation_rows=0, patience=1000,
         evaluations=run.settings.get("evaluations", 10),
     )  # fmt: skip
     learn, left = Pictures(levels[:-N_VALID], domains), Pictures(levels[-N_VALID:], domains)
     learn = Turned(learn, run.seed) if method.get("turns") else learn
     place = None if smoke else run.folder / "training"
-    with threads(method.get("parts", 1)):
+    with threads(method.get("threads", 1)):
         valid = left.rows(torch.arange(len(left)))
         outcome = train(model, learn, valid, objective, settings, None, place, facts, watch)
     remove_checkpoint(run.folder / "training")

@@ -337,6 +337,7 @@ def test_wrong_questions_get_one_sentence(density):
         (lambda: ag.ImageDensity(max_steps=0).fit(bars(30)), "max_steps is 0"),
         (lambda: ag.ImageDensity(depth=0).fit(bars(30)), "depth is 0"),
         (lambda: ag.ImageDensity(kernel=2.5).fit(bars(30)), "kernel is 2.5"),
+        (lambda: ag.ImageDensity(n_strides=9).fit(bars(30)), "n_strides is 9"),
         (lambda: ag.ImageDensity(dropout=2).fit(bars(30)), "at least 0 and below 1"),
         (lambda: ag.ImageDensity(components="a").fit(bars(30)), "components is 'a'"),
         (lambda: ag.ImageDensity(random_state="a").fit(bars(30)), "random_state is 'a'"),

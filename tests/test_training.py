@@ -11,13 +11,8 @@ import pytest
 import torch
 
 import anygiven as ag
-from anygiven.estimators.defaults import Architecture
-from anygiven.estimators.fitting import build_model
-from anygiven.lattice import UniformEvidence, WholePath
 from anygiven.training.checkpoint import load_checkpoint, save_checkpoint
-from anygiven.training.gradients import Gradients
 from anygiven.training.optimizers import orthogonal
-from anygiven.variables.domains import Alike, Levels
 from conftest import mixed_table
 
 
@@ -161,48 +156,3 @@ def test_the_users_own_files_survive_beside_a_checkpoint(tmp_path):
     table = np.random.default_rng(0).normal(size=(30, 2))
     ag.TabularDensity(max_steps=2, verbose=False, checkpoint=str(tmp_path)).fit(table)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def gradients_of(n_parts: int, n_threads: int, dropout: float = 0.0) -> tuple[int, float, list[torch.Tensor]]:
-    """How many workers there were, the loss, and the gradients of a small batch."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
-    try:
-        model = build_model(Alike(Levels((1, 1)), (6, 5)), Architecture("convolutions", 8, 2, dropout, 0, kernel=3), 0)
-        torch.manual_seed(0)
-        with torch.no_grad():  # a new network knows the marginals alone and passes no gradient on
-            for p in model.parameters():
-                p.add_(0.1 * torch.randn_like(p))
-        x = torch.randint(0, 2, (7, 30, 1)).float()
-        path, weights = WholePath(UniformEvidence()).draw(torch.ones(7, 30, dtype=torch.bool), torch.Generator())
-        gradients = Gradients(model, n_parts)
-        with gradients.workers():
-            loss = gradients.set(x, path, weights)
-        assert torch.get_num_threads() == n_threads  # as it was
-        return gradients.n_workers, loss, [p.grad for p in model.parameters() if p.grad is not None]
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_parts_of_a_batch_add_up_to_the_whole():
-    _, loss, whole = gradients_of(1, 1)
-    for n_parts in (2, 4, 20):  # 20: more than there are rows
-        _, same_loss, parts = gradients_of(n_parts, 1)
-        assert same_loss == pytest.approx(loss, rel=1e-5)
-        assert len(parts) == len(whole)
-        for one, other in zip(whole, parts, strict=True):
-            assert torch.allclose(one, other, atol=1e-5 * float(one.abs().max()))
-    assert all(bool(one.any()) for one in whole)
-
-
-def test_what_is_learnt_does_not_depend_on_the_number_of_workers():
-    one, loss, alone = gradients_of(4, 1)
-    two, same_loss, together = gradients_of(4, 2)
-    assert (one, two) == (1, 2)
-    assert loss == same_loss
-    assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
-
-
-def test_dropout_is_the_same_whatever_the_number_of_cores():
-    """Threads would take turns at the one source of chance."""
-    assert gradients_of(4, 2, dropout=0.5)[0] == 1

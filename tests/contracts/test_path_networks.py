@@ -84,6 +84,22 @@ def test_cache_equals_no_cache(name, world, protocol, workload):
     assert torch.allclose(walked_log_prob(model, x, path), whole_log_prob(model, x, path), atol=1e-5)
 
 
+@pytest.mark.parametrize("n_strides", [1, 2, 3, 4])
+def test_however_far_neighbours_are(n_strides):
+    """Walks and lines that cannot see each other give the numbers of raster order in one pass."""
+    domains = Alike(Levels((5, 4)), (9, 10))
+    network = NETWORKS["convolutions"](domains, 16, 4, n_strides=n_strides)
+    model, x = PathModel(network, joint_head_for(16, domains, 0)).eval(), rows(domains, 6)
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    question = UniformEvidence().draw(torch.ones(x.shape[:2], dtype=torch.bool), torch.Generator().manual_seed(5))
+    whole = whole_log_prob(model, x, Canonical().path(question))
+    lines = Slanted(domains.shape, network.lossless_slant).path(question)
+    assert torch.allclose(walked_log_prob(model, x, Canonical().path(question)), whole, atol=1e-4)
+    assert torch.allclose(walked_log_prob(model, x, lines), whole, atol=1e-4)
+
+
 @torch.no_grad()
 def whole_log_prob(model, x, path):
     return model.log_prob(x, path)

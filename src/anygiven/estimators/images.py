@@ -60,7 +60,6 @@ MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with 
 NOTHING_LEFT_OPEN = ("joint", "conditionals", "random", "modes")  # workloads that know or ask every pixel
 SCANS = (Slanted, RandomSlant, RandomScan)  # path networks were trained in these, and in raster order
 N_VALID = 100  # images that the validation questions are about
-PARTS = 4  # of a batch, a core for each as far as there are so many
 
 
 class Pictures:
@@ -229,7 +228,6 @@ class ImageDensity(Density):
             learning_rate=self.learning_rate or (1e-3 if is_unet else 4e-3),
             weight_decay=self.weight_decay,
             batch_size=self.batch_size,
-            parts=PARTS,
             muon=not is_unet,
             ema=0.998,
             clip=1.0,

@@ -37,11 +37,10 @@ class Number:
 
 POSITIVE, COUNT, COUNT_OR_NONE = Number(0, is_open=True), Number(1, is_whole=True), Number(0, is_whole=True)
 OPTIONS = {
-    "width": COUNT, "depth": COUNT, "kernel": COUNT, "n_sizes": COUNT, "n_strides": COUNT, "batch_size": COUNT,
-    "max_steps": COUNT,
-    "orders": COUNT, "tried_orders": COUNT_OR_NONE, "members": COUNT, "n_components": COUNT,
-    "components": COUNT_OR_NONE, "dropout": Number(0, high=1), "max_minutes": POSITIVE, "learning_rate": POSITIVE,
-    "weight_decay": Number(0),
+    "width": COUNT, "depth": COUNT, "kernel": COUNT, "n_sizes": COUNT, "n_strides": Number(1, high=8, is_whole=True),
+    "batch_size": COUNT, "max_steps": COUNT, "orders": COUNT, "tried_orders": COUNT_OR_NONE, "members": COUNT,
+    "n_components": COUNT, "components": COUNT_OR_NONE, "dropout": Number(0, high=1), "max_minutes": POSITIVE,
+    "learning_rate": POSITIVE, "weight_decay": Number(0),
 }  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from anygiven.lattice import Objective
 from anygiven.lattice.question import Path
 from anygiven.model import AnyOrderModel
 from anygiven.training.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizers, save_checkpoint
-from anygiven.training.gradients import Gradients
 from anygiven.training.memory import keep_freed_memory
 from anygiven.training.optimizers import optimizers_for
 from anygiven.training.settings import Settings
@@ -88,9 +87,7 @@ def train(
     `watch` is called beside each validation, with the averaged weights in place; its time does not count.
     """
     keep_freed_memory()
-    run = _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch)
-    with run.gradients.workers():
-        return run.go(report)
+    return _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch).go(report)
 
 
 class _Run:
@@ -103,7 +100,6 @@ class _Run:
         self.clock = time.process_time if settings.processor_time else time.monotonic
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.optimizers = optimizers_for(model, settings)
-        self.gradients = Gradients(model, settings.parts)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
         self.best = {name: p.clone() for name, p in self.average.items()}
         self.questions = _validation_questions(valid, objective, settings)
@@ -140,6 +136,7 @@ class _Run:
 
     def _train_step(self) -> None:
         for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
             for group in optimizer.param_groups:
                 group["lr"] = self.settings.learning_rate * self._rate()
         rows = torch.randint(len(self.data), (self.settings.batch_size,), generator=self.generator)
@@ -148,13 +145,15 @@ class _Run:
         path, weights = objective.draw(batch.is_present, self.generator)
         torch.manual_seed(self.settings.seed * 1_000_003 + self.step)  # dropout, the same after a resume
         self.model.train()
-        loss = self.gradients.set(batch.x, path, weights)
+        loss = -(weights * self.model.log_prob(batch.x, path)).sum() / len(batch)
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip * len(batch.x[0]) ** 0.5)
         for optimizer in self.optimizers:
             optimizer.step()
         self.step += 1
         self._average()
-        self.train_nats = loss if math.isnan(self.train_nats) else 0.98 * self.train_nats + 0.02 * loss
+        value = float(loss.detach())
+        self.train_nats = value if math.isnan(self.train_nats) else 0.98 * self.train_nats + 0.02 * value
 
     def _rate(self) -> float:
         """Linear warm-up, then a half cosine to nought, or level."""

@@ -11,7 +11,6 @@ class Settings:
 
     max_steps: int = 3000  # optimiser steps
     batch_size: int = 256
-    parts: int = 1  # of a batch, computed at the same time as far as there are cores
     learning_rate: float = 2e-3  # at the peak
     weight_decay: float = 0.02
     muon: bool = False  # Muon instead of AdamW for the matrices of the network's blocks

@@ -1,4 +1,4 @@
-"""Every experiment runs at each of its scales for one step, on small files of the same form, and leaves whole results."""
+"""Every experiment runs at each of its scales for one step, on small files, and leaves whole results."""
 
 import gzip
 import json
@@ -63,7 +63,7 @@ def only_the_first(name: str):
     return experiment
 
 
-# At paper scale these take long: they draw, have a U-Net of 256 channels, or train a network of the others' again; their
+# At paper scale these take long: they draw, have a U-Net of 256 channels, or train what another has trained; their
 # networks are those of mac-table1, novels-hour, sfarm-table2 and sfarm-table3.
 TAKES_LONG = {"mac-samples-text", "drawing-steps", "sfarm-fig3", "sfarm-fig6", "mac-table3", "mac-fig3", "path-parts",
               "path-attention", "mac-samples-image"}  # fmt: skip

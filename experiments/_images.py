@@ -55,7 +55,7 @@ PAPER_MAC = {**PAPER_CIFAR, "width": 256, "learning_rate": 1e-4, "batch_size": 1
 PAPER_CONVOLUTIONS = {**CONVOLUTIONS, "width": 128, "depth": 24, "kernel": 7, "batch_size": 128}
 # What is trained once for several experiments, on one core.
 LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 84.0, "fashion-mnist": 72.0, "cifar10": 6.0}}
-# A night on two cores: as large as pays in hours.
+# A larger network, on two cores.
 OVERNIGHT = {"convolutions": {**CONVOLUTIONS, "width": 80, "depth": 9, "n_strides": 3, "threads": 2}, "minutes": 160.0}
 SHORT = 15.0  # minutes of one core, where methods are compared on binarized MNIST
 PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}

@@ -46,10 +46,12 @@ PROTOCOLS = [
 WORKLOADS = [Joint(), CardMask(), UniformEvidence(), BernoulliEvidence(0.5)]
 
 
-def model_for(name: str, domains) -> PathModel:
+def model_for(name: str, domains, depth: int = 2, **settings) -> PathModel:
     torch.manual_seed(0)
     components = 2 if isinstance(domains[0], Levels) and domains[0].n_channels > 1 else 0
-    model = PathModel(NETWORKS[name](domains, 32, 2, 0.0), joint_head_for(32, domains, components)).eval()
+    model = PathModel(
+        NETWORKS[name](domains, 32, depth, 0.0, **settings), joint_head_for(32, domains, components)
+    ).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     return model
@@ -88,14 +90,10 @@ def test_cache_equals_no_cache(name, world, protocol, workload):
 def test_however_far_neighbours_are(n_strides):
     """Walks and lines that cannot see each other give the numbers of raster order in one pass."""
     domains = Alike(Levels((5, 4)), (9, 10))
-    network = NETWORKS["convolutions"](domains, 16, 4, n_strides=n_strides)
-    model, x = PathModel(network, joint_head_for(16, domains, 0)).eval(), rows(domains, 6)
-    torch.manual_seed(0)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.2)
+    model, x = model_for("convolutions", domains, depth=4, n_strides=n_strides), rows(domains, 6)
     question = UniformEvidence().draw(torch.ones(x.shape[:2], dtype=torch.bool), torch.Generator().manual_seed(5))
     whole = whole_log_prob(model, x, Canonical().path(question))
-    lines = Slanted(domains.shape, network.lossless_slant).path(question)
+    lines = Slanted(domains.shape, model.network.lossless_slant).path(question)
     assert torch.allclose(walked_log_prob(model, x, Canonical().path(question)), whole, atol=1e-4)
     assert torch.allclose(walked_log_prob(model, x, lines), whole, atol=1e-4)
 

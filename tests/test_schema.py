@@ -113,7 +113,8 @@ def test_sum_of_masses_on_a_grid_is_one():
     domain = infer_schema(read_table(pd.DataFrame({"n": values}))).variables[0].domain
     from scipy.special import ndtr
 
-    cells = domain.encode(np.arange(-40, 400))
+    values = np.arange(-40, 400)
+    cells = domain.encode(values[domain.is_possible(values)])
     symbol = cells[:, 0].astype(int)
     smooth = np.maximum(ndtr(cells[:, 2]) - ndtr(cells[:, 1]), 0)
     mass = np.where(symbol < len(domain.atoms), domain.frequencies[symbol], domain.frequencies[-1] * smooth)
@@ -146,8 +147,8 @@ def test_files(tmp_path):
     for name in ("t.csv", "t.csv.gz", "t.parquet"):
         assert read_table(tmp_path / name).names == list(frame.columns)
     (tmp_path / "latin.csv").write_bytes("name,x\nJosé,1\n".encode("latin-1"))
-    with pytest.raises(TableError, match="not UTF-8"):
-        read_table(tmp_path / "latin.csv")
+    with pytest.warns(AnyGivenWarning, match="cp1252"):
+        assert read_table(tmp_path / "latin.csv").columns[0].values[0] == "José"
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "t.parquet").read_bytes()[:500])
     with pytest.raises(TableError, match="not a whole Parquet"):
         read_table(tmp_path / "cut.parquet")

@@ -71,10 +71,9 @@ def test_numeric_conditional(density):
     assert heavy.cdf(heavy.quantile(0.3)) == pytest.approx(0.3, abs=0.01)
     draws = heavy.sample(2000, random_state=0)
     assert np.mean(draws) == pytest.approx(heavy.mean, abs=4 * heavy.std / 2000**0.5)
-    # Moments are taken within the range seen in training; draws may leave it, so compare quantiles.
     for level in (0.1, 0.25, 0.75, 0.9):
         assert np.mean(np.array(draws) <= heavy.quantile(level)) == pytest.approx(level, abs=0.04)
-    assert np.std(np.clip(draws, *density.schema_.domains[0].limits)) == pytest.approx(heavy.std, rel=0.15)
+    assert np.std(draws) == pytest.approx(heavy.std, rel=0.1)
     assert heavy.entropy() == pytest.approx(-np.mean([heavy.log_prob(v) for v in draws[:500]]), abs=0.2)
 
 
@@ -140,7 +139,7 @@ def test_plots_can_be_drawn(density):
         (lambda d: d.conditional("weight", {"city": "Rome"}), SchemaError, "'city' was never 'Rome'"),
         (lambda d: d.conditional("city", {"weight": "heavy"}), SchemaError, "not a number"),
         (lambda d: d.conditional("city", {"weight": float("inf")}), TableError, "infinite"),
-        (lambda d: d.conditional(["city", "weight"]), QuestionError, "one column"),
+        (lambda d: d.conditional(["city", "city"]), QuestionError, "different columns"),
         (lambda d: d.log_prob(query={"city": ["Oslo"]}, evidence={"city": ["Oslo"]}), QuestionError, "both asked"),
         (lambda d: d.log_prob(), QuestionError, "Nothing is asked"),
         (lambda d: d.log_prob(pd.DataFrame({"colour": [1]})), SchemaError, "no column 'colour'"),

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import lognorm, norm
 
-from anygiven.variables.marginals import LOG_SQRT_2PI, Marginal, fit_marginal
+from anygiven.variables.marginals import LOG_SQRT_2PI, Marginal, Tail, fit_marginal
 
 RNG = np.random.default_rng(0)
 SAMPLES = {
@@ -52,7 +52,7 @@ def test_a_spike_stays_a_spike():
 
 
 def test_without_removes_exactly_the_intervals_mass():
-    marginal = Marginal.from_masses(np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.0, 2.0, 1.0]), 1e-6, 1.0)
+    marginal = Marginal.from_masses(np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.0, 2.0, 1.0]), Tail(1e-6), Tail(1e-6))
     cut = marginal.without([(1.0, 2.0)])
     low, high = cut.score(np.array([1.0])), cut.score(np.array([2.0]))
     assert ndtr(high) - ndtr(low) == pytest.approx(0, abs=1e-9)
@@ -64,3 +64,32 @@ def test_json_round_trip_is_exact():
     again = Marginal.from_json(marginal.to_json())
     x = np.linspace(-5, 5, 1001)
     assert np.allclose(again.score(x), marginal.score(x), atol=1e-12)
+
+
+def test_nothing_lies_outside_the_bounds():
+    marginal = fit_marginal(RNG.exponential(size=500), False, np.random.default_rng(1), (0.0, np.inf))
+    assert marginal.value(np.array([-8.0]))[0] >= 0
+    assert marginal.score(np.array([0.0]))[0] == -8
+    edges = np.linspace(0, 40, 400_001)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    assert (np.exp(log_density(marginal, middle)) * np.diff(edges)).sum() == pytest.approx(1, abs=2e-3)
+
+
+@pytest.mark.parametrize(("draw", "lowest", "highest"), [
+    (lambda n: RNG.normal(size=n), 0.0, 0.1), (lambda n: RNG.exponential(size=n), 0.0, 0.2),
+    (lambda n: RNG.standard_t(2, n), 0.3, 0.5), (lambda n: RNG.pareto(2, n), 0.3, 0.5),
+])  # fmt: skip
+def test_tails_are_as_heavy_as_the_values_show(draw, lowest, highest):
+    shape = fit_marginal(draw(5000), False, np.random.default_rng(1)).high.shape
+    assert lowest <= shape <= highest
+
+
+def test_atoms_that_take_everything_leave_the_tails():
+    """Neighbouring atoms have nothing between them: what is left of the marginal lies on either side."""
+    marginal = fit_marginal(np.array([1.0, 2.0, 3.0] * 20), True, np.random.default_rng(0))
+    cut = marginal.without([(0.5, 1.5), (1.5, 2.5), (2.5, 3.5)])
+    z = np.array([-2.0, -0.5, 0.5, 2.0])
+    values = cut.value(z)
+    assert (values[:2] < 0.5).all()
+    assert (values[2:] > 3.5).all()
+    assert np.allclose(cut.score(values), z, atol=1e-6)

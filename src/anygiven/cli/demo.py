@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from anygiven.cli.answers import _picture
+from anygiven.cli.answers import picture
 from anygiven.datasets.demo import diabetes_patients, hide_cells
 from anygiven.errors import OutputError, require
 from anygiven.estimators import TabularDensity
@@ -34,7 +34,7 @@ def run_demo(out: Path, minutes: float, seed: int, as_json: bool) -> None:
         "glucose | age=60, bmi=30": density.conditional("glucose", {"age": 60, "bmi": 30.0}),
     }
     for conditional in questions.values():
-        say(_picture(conditional) + "\n")
+        say(picture(conditional) + "\n")
     started = time.perf_counter()
     errors = compare(truth, table, density.impute(table))
     filling = time.perf_counter() - started

@@ -1,319 +1,330 @@
-"""What a user gets for one column given evidence: a distribution in the user's units."""
+"""What a user gets for one column given what is known: a distribution in the user's units, of one row or of many."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-import torch
+import pandas as pd
 
 from anygiven.errors import QuestionError, require
-from anygiven.heads import AtomsPlusContinuous
-from anygiven.heads import Categorical as HeadCategorical
-from anygiven.inference.summaries import conditional_mean, numeric_mode, quantile
-from anygiven.variables.domains import Categorical as CategoryDomain
-from anygiven.variables.domains import Numeric
+from anygiven.estimators.options import COUNT, seed_of
+from anygiven.inference.distributions import Categories, Distribution
+from anygiven.variables import Schema, read_table
+from anygiven.variables.domains import Numeric, plain_text
 from anygiven.variables.schema import Variable
-from anygiven.variables.tables import native_values
+from anygiven.variables.tables import is_gap, native_values, number_of
 
-N_LEVELS = 400  # quantiles per component when moments and entropies are summed
+LEAST_SHOWN = 1e-6  # masses of a grid below it are not listed
 
 
-class Conditional(ABC):
-    """p(column | evidence) for one column."""
+class Conditional:
+    """p(column | given): of one row, whose answers are single values, or of many, whose answers are arrays (or, where a
+    pandas table was given, series and frames with its index). `[i]` is the answer of one row of many.
+    """
 
-    def __init__(self, variable: Variable, evidence: dict[str, Any]):
-        self.variable, self.evidence = variable, dict(evidence)
+    def __init__(
+        self, variable: Variable, distribution: Distribution, given: dict[str, Any] | None = None, index: Any = None
+    ):
+        self.variable, self.distribution, self.index = variable, distribution, index
+        self.given = given  # of the one row; None: there are many
+
+    # ------------------------------------------------------------------ one row or many
 
     @property
     def name(self) -> str:
         return self.variable.name
 
-    def interval(self, level: float = 0.9):
-        """The central interval with this probability."""
-        self._check_level(level)
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+    @property
+    def is_single(self) -> bool:
+        return self.given is not None
 
-    @abstractmethod
-    def quantile(self, level: float) -> Any:
-        """The smallest value whose cdf reaches the level."""
+    def __len__(self) -> int:
+        return self.distribution.n_rows
 
-    @staticmethod
-    def _check_level(level: float) -> None:
-        if not 0 <= level <= 1:
-            raise QuestionError(f"{level} is not a probability between 0 and 1.")
+    def __getitem__(self, row: int) -> Conditional:
+        """The answer of one row, counted from 0."""
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"There is no row {row}; there are {len(self)}, counted from 0.")
+        return Conditional(self.variable, self.distribution.rows([row]), {})
 
-    def _native(self, value: Any) -> Any:
-        """One decoded value as the user stores it."""
+    def _each(self, values: np.ndarray) -> Any:
+        """(B,) → one value, an array, or a series."""
+        if self.is_single:
+            return self._one(values[0])
+        return values if self.index is None else pd.Series(values, index=self.index, name=self.name)
+
+    def _each_of(self, values: np.ndarray, columns: list) -> Any:
+        """(B, M) → an array, or a frame."""
+        if self.is_single:
+            return values[0]
+        return values if self.index is None else pd.DataFrame(values, index=self.index, columns=pd.Index(columns))
+
+    def _native(self, values: np.ndarray) -> np.ndarray:
+        """Values of the domain, of any shape, as the user stores them."""
         storage = self.variable.storage
-        item = native_values(np.array([value], dtype=object if isinstance(value, (str, bool)) else None), storage)[0]
-        if storage.kind in ("date", "datetime"):
-            import pandas as pd
+        if isinstance(self.variable.domain, Numeric) and self.variable.domain.step is None and not storage.is_time:
+            return np.asarray(values, dtype=np.float64)
+        return native_values(values.ravel(), storage).reshape(values.shape)
 
-            stamp = pd.Timestamp(item)
-            return stamp.date() if storage.kind == "date" else stamp
-        return item.item() if isinstance(item, np.generic) else item
+    def _one(self, value: Any) -> Any:
+        """A plain Python value: dates as pandas has them, or as days where the column holds those."""
+        if isinstance(value, np.datetime64):
+            stamp = pd.Timestamp(value)
+            is_day = self.variable.storage.kind == "date" and stamp == stamp.normalize()
+            return stamp.date() if is_day else stamp
+        if isinstance(value, np.timedelta64):
+            return pd.Timedelta(value)
+        return value.item() if isinstance(value, np.generic) else value
 
-    def _encode(self, value: Any) -> np.ndarray:
-        """A value in the user's units → a cell, or a clear error."""
-        from anygiven.variables import Schema, read_table
+    def _numbers_of(self, value: Any) -> tuple[np.ndarray, bool]:
+        """A user's value, or one for each row (of a single row: any number of them) → (1 or B, M), and whether the
+        answer loses its second axis."""
+        if np.ndim(value) == 0:
+            return self._read([value])[None, :], True
+        if np.ndim(value) != 1:
+            raise QuestionError(f"{self.name} was given values in {np.ndim(value)} dimensions; give one, or a list.")
+        items = list(value)
+        if self.is_single:
+            return self._read(items)[None, :], False
+        if len(items) != len(self):
+            raise QuestionError(f"{len(items)} values were given for {len(self)} rows; give one for all, or one a row.")
+        return self._read(items)[:, None], True
 
-        schema = Schema((self.variable,), {}, "pandas")
-        cells, is_present = schema.encode(read_table({self.name: [value]}))
-        if not is_present.all():
+    def _read(self, items: list) -> np.ndarray:
+        """(M,) as the domain has them, or one sentence."""
+        if any(is_gap(item) for item in items):
             raise QuestionError(f"{self.name} was given a gap; give a value.")
-        return cells[:, 0].astype(np.float64)
+        if isinstance(self.variable.domain, Numeric):
+            try:
+                return np.array([number_of(item, self.variable.storage) for item in items], dtype=np.float64)
+            except (TypeError, ValueError):
+                raise QuestionError(f"{items[0]!r} is not a number, but {self.name} holds numbers.") from None
+        schema = Schema((self.variable,), {}, "pandas")
+        cells, _ = schema.encode(read_table({self.name: items}))
+        return self.variable.domain.decode(cells[:, 0])
 
-    def _title(self) -> str:
-        given = ", ".join(f"{key}={value}" for key, value in self.evidence.items())
-        return f"{self.name} | {given}" if given else self.name
+    def _asked(self, compute, value: Any) -> Any:
+        values, is_flat = self._numbers_of(value)
+        found = compute(values)
+        return self._each(found[:, 0]) if is_flat else self._each_of(found, [])
 
+    # ------------------------------------------------------------------ summaries
 
-def conditional_of(variable: Variable, conditional, evidence: dict[str, Any]) -> Conditional:
-    """The answer for one row of a look."""
-    if isinstance(variable.domain, CategoryDomain):
-        return CategoricalConditional(variable, conditional, evidence)
-    return NumericConditional(variable, conditional, evidence)
+    def _require(self, what: str, is_there: bool, otherwise: str = "mode or probabilities") -> None:
+        if not is_there:
+            raise QuestionError(f"{self.name} has no {what}: its values are not numbers; use {otherwise}.")
 
+    def _has_numbers(self) -> bool:
+        return not isinstance(self.distribution, Categories) or self.distribution.has_numbers
 
-class CategoricalConditional(Conditional):
-    """A distribution over categories."""
-
-    def __init__(self, variable: Variable, conditional: HeadCategorical, evidence: dict[str, Any]):
-        super().__init__(variable, evidence)
-        self._p = conditional.probabilities[0].double().numpy()
-        self._p = self._p / self._p.sum()
-        self._values = [self._native(value) for value in variable.domain.values]  # type: ignore[attr-defined]
-
-    @property
-    def probabilities(self) -> dict[Hashable, float]:
-        """Value → probability, likeliest first (in order, if the values have one)."""
-        order = range(len(self._p)) if self.variable.domain.is_ordered else np.argsort(-self._p, kind="stable")
-        return {self._values[i]: float(self._p[i]) for i in order}
-
-    def top(self, k: int = 5) -> list[tuple[Any, float]]:
-        """The k likeliest values with their probabilities."""
-        order = np.argsort(-self._p, kind="stable")[: max(int(k), 0)]
-        return [(self._values[i], float(self._p[i])) for i in order]
-
-    @property
-    def mode(self) -> Any:
-        return self._values[int(self._p.argmax())]
-
-    def _numbers(self, what: str) -> np.ndarray:
-        values = self._values
-        if not all(isinstance(value, (int, float)) for value in values):
-            raise QuestionError(f"{self.name} has no {what}: its values are not numbers; use mode or probabilities.")
-        return np.asarray(values, dtype=float)
-
-    @property
-    def mean(self) -> float:
-        return float(self._p @ self._numbers("mean"))
-
-    @property
-    def std(self) -> float:
-        return float(np.sqrt(max(self._p @ self._numbers("std") ** 2 - self.mean**2, 0.0)))
-
-    def _ordered(self, what: str) -> None:
-        if not self.variable.domain.is_ordered:
-            self._numbers(what)
-
-    def cdf(self, value: Any) -> float:
-        """P(column ≤ value), in the order of the values."""
-        self._ordered("cdf")
-        if self.variable.domain.is_ordered:
-            return float(self._p[: int(self._encode(value)[0, 0]) + 1].sum())
-        return float(self._p[self._numbers("cdf") <= float(value)].sum())
-
-    def quantile(self, level: float) -> Any:
-        self._check_level(level)
-        self._ordered("quantile")
-        at = int(np.searchsorted(np.cumsum(self._p), level - 1e-12))
-        return self._values[min(at, len(self._p) - 1)]
-
-    def entropy(self) -> float:
-        p = self._p[self._p > 0]
-        return float(-(p * np.log(p)).sum())
-
-    def log_prob(self, value: Any) -> float:
-        return float(np.log(self._p[int(self._encode(value)[0, 0])]))
-
-    def sample(self, n: int = 1, random_state: int | None = None) -> list:
-        rng = np.random.default_rng(random_state)
-        return [self._values[i] for i in rng.choice(len(self._p), size=n, p=self._p)]
-
-    def plot(self, ax=None, most: int = 12):
-        """Bars of the likeliest values."""
-        plt = require("matplotlib.pyplot", "plot")
-        ax = ax or plt.subplots(figsize=(5, 3))[1]
-        shown = list(self.probabilities.items())[:most]
-        ax.barh([str(value) for value, _ in shown][::-1], [p for _, p in shown][::-1], color="#3b6ea5")
-        ax.set_xlabel("probability")
-        ax.set_title(self._title(), fontsize=10)
-        return ax
-
-    def __repr__(self) -> str:
-        top = ", ".join(f"{value}: {p:.3f}" for value, p in list(self.probabilities.items())[:4])
-        return f"<{self._title()}: {top}>"
-
-
-class NumericConditional(Conditional):
-    """A distribution over numbers or dates, with masses at atoms and on grids."""
-
-    def __init__(self, variable: Variable, conditional: AtomsPlusContinuous, evidence: dict[str, Any]):
-        super().__init__(variable, evidence)
-        assert isinstance(variable.domain, Numeric)
-        self._domain, self._conditional = variable.domain, conditional
-        p = conditional.symbols.probabilities[0].double().numpy()
-        self._atom_p, self._smooth_p = p[:-1] / p.sum(), float(p[-1] / p.sum())
-
-    def _support(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Points of the smooth part: scores, values in the user's units (unrounded on grids it is), weights."""
-        smooth = self._conditional.smooth
-        levels = torch.from_numpy((np.arange(N_LEVELS) + 0.5) / N_LEVELS)
-        nodes = smooth.kernel.inverse_cdf(levels).numpy()
-        loc, scale = smooth.loc[0].double().numpy(), smooth.scale[0].double().numpy()
-        z = np.clip(loc[:, None] + scale[:, None] * nodes, -8, 8)  # (K, levels)
-        weights = np.repeat(smooth.log_weights[0].double().exp().numpy()[:, None] / N_LEVELS, N_LEVELS, axis=1)
-        return z.ravel(), np.clip(self._domain.smooth_value(z.ravel()), *self._domain.limits), weights.ravel()
+    def _has_order(self) -> bool:
+        return not isinstance(self.distribution, Categories) or self.distribution.has_order
 
     @property
     def mean(self) -> Any:
-        value = float(conditional_mean(self._domain, self._conditional)[0])
-        if self.variable.storage.kind in ("date", "datetime"):
-            return self._native(float(self._domain.snap(np.array([value]))[0]))
-        return value
+        self._require("mean", self._has_numbers())
+        mean = self.distribution.mean
+        return self._each(native_values(mean, self.variable.storage) if self.variable.storage.is_time else mean)
 
     @property
     def std(self) -> Any:
-        _, values, weights = self._support()
-        atoms = np.asarray(self._domain.atoms, dtype=float)
-        first = self._atom_p @ atoms + self._smooth_p * (weights @ values)
-        spread = self._atom_p @ (atoms - first) ** 2 + self._smooth_p * (weights @ (values - first) ** 2)
-        seconds = float(np.sqrt(max(spread, 0.0)))
-        if self.variable.storage.kind in ("date", "datetime"):
-            import pandas as pd
-
-            return pd.Timedelta(seconds=seconds)
-        return seconds
+        self._require("std", self._has_numbers())
+        std = self.distribution.std
+        is_time = self.variable.storage.is_time
+        return self._each(np.round(std * 1e6).astype("timedelta64[us]") if is_time else std)
 
     @property
     def mode(self) -> Any:
-        return self._native(float(numeric_mode(self._domain, self._conditional)[0]))
+        """The likeliest value. Where there is a density, an atom if it outweighs all that has one."""
+        return self._each(self._native(self.distribution.mode))
 
     @property
-    def probabilities(self) -> dict[Any, float]:
-        """Value → mass where values have masses: atoms, and all cells of a short grid."""
-        masses = {atom: float(p) for atom, p in zip(self._domain.atoms, self._atom_p, strict=True)}
-        for value, p in zip(*self._cell_masses(), strict=True):
-            if p > 1e-6 and value not in masses:
-                masses[float(value)] = float(p)
-        return {self._native(value): masses[value] for value in sorted(masses)}
+    def median(self) -> Any:
+        return self.quantile(0.5)
 
-    def _cell_masses(self) -> tuple[np.ndarray, np.ndarray]:
-        """Values and masses of a short grid's cells in the smooth part; empty otherwise."""
-        edges = self._domain.edges
-        if len(edges) < 2:
-            return np.empty(0), np.empty(0)
-        cdf = self._conditional.smooth.cdf(torch.from_numpy(edges)[:, None].float())[:, 0].double().numpy()
-        cdf[0], cdf[-1] = 0.0, 1.0
-        return self._domain.cell_values(), self._smooth_p * np.diff(cdf)
+    def quantile(self, level: Any) -> Any:
+        """The smallest value whose cdf reaches the level; of a list of levels, each."""
+        self._require("quantile", self._has_order())
+        levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
+        for one in levels:
+            _check_level(one)
+        values = self._native(self.distribution.quantile(levels))
+        return self._each(values[:, 0]) if np.ndim(level) == 0 else self._each_of(values, levels.tolist())
 
-    def cdf(self, value: Any) -> float:
-        """P(column ≤ value)."""
-        number = self._number(value)
-        z = torch.tensor([float(self._domain.smooth_score(np.array([number]), "upper")[0])])
-        atoms = float(self._atom_p[np.asarray(self._domain.atoms) <= number].sum()) if self._domain.atoms else 0.0
-        return atoms + self._smooth_p * float(self._conditional.smooth.cdf(z)[0])
+    def interval(self, level: float = 0.9) -> Any:
+        """The central interval: low and high leave out half of the rest each. Of many rows: two columns."""
+        _check_level(level)
+        self._require("interval", self._has_order())
+        values = self._native(self.distribution.quantile(np.array([(1 - level) / 2, (1 + level) / 2])))
+        return tuple(self._one(value) for value in values[0]) if self.is_single else self._each_of(values, ["low", "high"])
 
-    def _number(self, value: Any) -> float:
-        """A number or date as the domain counts it."""
-        if self.variable.storage.kind in ("date", "datetime"):
-            import pandas as pd
+    def cdf(self, value: Any) -> Any:
+        """P(column ≤ value), in the order of the values."""
+        self._require("cdf", self._has_order())
+        return self._asked(self.distribution.cdf, value)
 
-            return float(pd.Timestamp(value).timestamp())  # pyright: ignore[reportAttributeAccessIssue]
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise QuestionError(f"{value!r} is not a number, but {self.name} holds numbers.") from None
+    def log_prob(self, value: Any) -> Any:
+        """Log mass at an atom or on a grid, log density elsewhere, −inf for what is not possible."""
+        return self._asked(self.distribution.log_prob, value)
 
-    def quantile(self, level: float) -> Any:
-        self._check_level(level)
-        level = min(max(level, 1e-6), 1 - 1e-6)
-        return self._native(float(quantile(self._domain, self._conditional, level)[0]))
+    def pdf(self, value: Any) -> Any:
+        """The density at a value, or its probability where it has one."""
+        return self._asked(lambda values: np.exp(self.distribution.log_prob(values)), value)
 
-    def entropy(self) -> float:
+    def entropy(self) -> Any:
         """In nats: differential for the part with a density, discrete for masses."""
-        if len(self._domain.edges):
-            p = self._cell_masses()[1] / max(self._smooth_p, 1e-300)
-            smooth = -(p[p > 0] * np.log(p[p > 0])).sum()
-        else:
-            z, _, weights = self._support()
-            log_q = self._conditional.smooth.log_prob(torch.from_numpy(z).float()[:, None])[:, 0].double().numpy()
-            smooth = -(weights @ (log_q + self._domain.log_width(self._domain.smooth_value(z))))
-        p = np.append(self._atom_p, self._smooth_p)
-        p = p[p > 0]
-        return float(-(p * np.log(p)).sum() + self._smooth_p * smooth)
+        return self._each(self.distribution.entropy())
 
-    def log_prob(self, value: Any) -> float:
-        """Log mass at an atom or on a grid, log density elsewhere."""
-        cell = self._encode(value)[0]
-        symbol = int(cell[0])
-        if symbol < len(self._domain.atoms):
-            return float(np.log(self._atom_p[symbol]))
-        smooth = self._conditional.smooth
-        low, high = torch.tensor([cell[1]]).float(), torch.tensor([cell[2]]).float()
-        inside = smooth.log_mass(low, high) if cell[2] - cell[1] > 1e-4 else smooth.log_prob((low + high) / 2) + cell[3]
-        return float(np.log(self._smooth_p) + float(inside[0]))
+    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+        """n draws; of many rows, n of each: (rows, n). Without a random state they are new each time."""
+        if not COUNT.allows(n):
+            raise QuestionError(f"{n!r} draws were asked for; it must be a whole number of at least one.")
+        rng = np.random.default_rng(seed_of(random_state))
+        return self._each_of(self._native(self.distribution.sample(int(n), rng)), list(range(int(n))))
 
-    def sample(self, n: int = 1, random_state: int | None = None) -> list:
-        generator = torch.Generator()
-        generator.manual_seed(random_state) if random_state is not None else generator.seed()
-        z = torch.stack([self._conditional.smooth.sample(generator)[0] for _ in range(n)]).double().numpy()
-        rng = np.random.default_rng(random_state)
-        symbol = rng.choice(len(self._atom_p) + 1, size=n, p=np.append(self._atom_p, self._smooth_p))
-        atoms = np.append(np.asarray(self._domain.atoms, dtype=float), np.nan)
-        values = np.where(symbol < len(self._domain.atoms), atoms[symbol], self._domain.smooth_value(z))
-        return [self._native(float(value)) for value in values]
+    @property
+    def probabilities(self) -> Any:
+        """Value → probability where values have one: categories (likeliest first, or in their order), atoms, and all
+        cells of a short grid. Of many rows a column for each value."""
+        values, masses = self.distribution.masses()
+        shown = self._keys(values)
+        if not self.is_single:
+            return self._each_of(masses, shown)
+        order = np.arange(len(values))
+        if isinstance(self.distribution, Categories) and not self.variable.domain.is_ordered:
+            order = np.argsort(-masses[0], kind="stable")
+        elif not isinstance(self.distribution, Categories):
+            atoms = np.isin(values, self.variable.domain.atoms)  # type: ignore[attr-defined]
+            order = np.flatnonzero((masses[0] > LEAST_SHOWN) | atoms)
+        return {shown[i]: float(masses[0, i]) for i in order}
 
-    def plot(self, ax=None):
-        """The density between the 0.5 and 99.5 percentiles, with a stem for every atom that matters."""
+    def _keys(self, values: np.ndarray) -> list:
+        """As the user stores them; whole numbers as such, though gaps made a column of them float."""
+        found = [self._one(value) for value in self._native(values)]
+        is_whole = all(isinstance(value, float) and value.is_integer() for value in found)
+        return [int(value) for value in found] if is_whole else found
+
+    def top(self, k: int = 5) -> list[tuple[Any, float]]:
+        """The k likeliest values with their probabilities, of one row."""
+        self._require_single("top")
+        return sorted(self.probabilities.items(), key=lambda pair: -pair[1])[: max(int(k), 0)]
+
+    # ------------------------------------------------------------------ for a person
+
+    def _require_single(self, what: str) -> None:
+        if not self.is_single:
+            raise QuestionError(f"{what} is of one row, and there are {len(self)}; take one, as in conditional[0].")
+
+    @property
+    def title(self) -> str:
+        given = ", ".join(f"{key}={plain_text(value)}" for key, value in (self.given or {}).items())
+        return f"{self.name} | {given}" if given else self.name
+
+    def plot(self, ax=None, most: int = 12, mark: Any = None):
+        """Bars of the likeliest values, or the density with a stem for every atom that matters; a value to mark."""
+        self._require_single("plot")
         plt = require("matplotlib.pyplot", "plot")
         ax = ax or plt.subplots(figsize=(5, 3))[1]
-        low, high = (self._number(self.quantile(level)) for level in (0.005, 0.995))
-        if high <= low:
-            low, high = low - 1, high + 1
-        edges = np.linspace(low, high, 121)
-        z = torch.from_numpy(self._domain.marginal.score(self._axis(edges))).float()[:, None]
-        mass = self._smooth_p * np.diff(self._conditional.smooth.cdf(z)[:, 0].double().numpy())
-        shown = (
-            edges if self.variable.storage.kind not in ("date", "datetime") else (edges * 1e6).astype("datetime64[us]")
-        )
-        ax.fill_between(shown[1:], mass / np.diff(edges), step="pre", color="#3b6ea5", alpha=0.6)
-        ax.set_ylabel("density")
-        self._plot_atoms(ax, low, high)
-        ax.set_title(self._title(), fontsize=10)
-        ax.set_xlabel(self.name)
+        if isinstance(self.distribution, Categories):
+            shown = list(self.probabilities.items())[:most][::-1]
+            marked = "" if mark is None else plain_text(self._read([mark])[0])
+            colours = ["#c2571a" if plain_text(value) == marked else "#3b6ea5" for value, _ in shown]
+            ax.barh([plain_text(value) for value, _ in shown], [p for _, p in shown], color=colours)
+            ax.set_xlabel("probability")
+        else:
+            self._plot_numbers(ax)
+            if mark is not None:
+                ax.axvline(self._axis(self._read([mark]))[0], color="#c2571a", linewidth=1)
+            ax.set_xlabel(self.name)
+        ax.set_title(self.title, fontsize=10)
         return ax
 
-    def _axis(self, values: np.ndarray) -> np.ndarray:
-        """User's units → the marginal's axis, without rounding to the grid."""
-        domain = self._domain
-        return values if domain.step is None else (values - domain.origin) / domain.step
-
-    def _plot_atoms(self, ax, low: float, high: float) -> None:
-        inside = [
-            (a, p) for a, p in zip(self._domain.atoms, self._atom_p, strict=True) if low <= a <= high and p > 1e-3
-        ]
-        if inside:
+    def _plot_numbers(self, ax) -> None:
+        low, high = self.distribution.quantile(np.array([0.005, 0.995]))[0]
+        values, masses = self.distribution.masses()
+        inside = (values >= low) & (values <= high) & (masses[0] > 1e-3)
+        step = getattr(self.variable.domain, "step", None)
+        if step is not None and (high - low) / step <= 60:  # few enough for a bar each
+            ax.bar(self._axis(values[inside]), masses[0][inside], width=self._width(0.8 * step), color="#3b6ea5")
+            ax.set_ylabel("probability")
+            return
+        low, high = (low, high) if high > low else (low - 1, high + 1)
+        edges = np.linspace(low, high, 121)
+        density = np.diff(self._smooth_cdf(edges)) / np.diff(edges)
+        ax.fill_between(self._axis(edges[1:]), density, step="pre", color="#3b6ea5", alpha=0.6)
+        ax.set_ylabel("density")
+        is_atom = inside & np.isin(values, self.variable.domain.atoms)  # type: ignore[attr-defined]
+        if is_atom.any():
             twin = ax.twinx()
-            twin.vlines([a for a, _ in inside], 0, [p for _, p in inside], color="#c2571a", linewidth=2)
+            twin.vlines(self._axis(values[is_atom]), 0, masses[0][is_atom], color="#c2571a", linewidth=2)
             twin.set_ylabel("mass", color="#c2571a")
             twin.set_ylim(bottom=0)
 
+    def _smooth_cdf(self, values: np.ndarray) -> np.ndarray:
+        """The cdf without the jumps at atoms."""
+        domain = self.variable.domain
+        assert isinstance(domain, Numeric)
+        atoms, p = domain.atom_values, self.distribution._p[0, :-1]  # type: ignore[attr-defined]
+        passed = np.append(0.0, p.cumsum())[np.searchsorted(atoms, values, side="right")]
+        return self.distribution.cdf(values[None, :])[0] - passed
+
+    def _axis(self, values: np.ndarray) -> np.ndarray:
+        """Numbers as matplotlib draws them; dates as dates."""
+        is_date = self.variable.storage.kind in ("date", "datetime")
+        return native_values(values, self.variable.storage) if is_date else values
+
+    def _width(self, width: float) -> Any:
+        is_date = self.variable.storage.kind in ("date", "datetime")
+        return np.timedelta64(round(width * 1e6), "us") if is_date else width
+
     def __repr__(self) -> str:
+        if not self.is_single:
+            return f"<{self.name}, {len(self):,} rows>"
+        if isinstance(self.distribution, Categories):
+            top = ", ".join(f"{plain_text(value)}: {p:.3f}" for value, p in list(self.probabilities.items())[:4])
+            return f"<{self.title}: {top}>"
         low, high = self.interval(0.9)
-        mean = f"{self.mean:.4g}" if isinstance(self.mean, float) else str(self.mean)
-        return f"<{self._title()}: mean {mean}, 90 % between {low} and {high}>"
+        return f"<{self.title}: mean {self.shown(self.mean)}, 90 % between {self.shown(low)} and {self.shown(high)}>"
+
+    def shown(self, value: Any) -> str:
+        """A number with the digits that matter beside the distribution's spread; a date without an empty time."""
+        if isinstance(value, pd.Timestamp):
+            return str(value.date() if value == value.normalize() or self._spread() > 86_400 else value.round("s"))
+        if not isinstance(value, float) or value.is_integer():
+            return plain_text(value)
+        spread = self._spread()
+        digits = int(np.clip(1 - np.floor(np.log10(spread)), 0, 12)) if spread > 0 else 6
+        return f"{value:,.{digits}f}" if abs(value) >= 1e4 else f"{value:.{digits}f}"
+
+    def _spread(self) -> float:
+        return float(self.distribution.std[0])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        if self.is_single:
+            try:
+                return f'<img alt="{escape(repr(self))}" src="data:image/png;base64,{_png(self)}"><br>{escape(repr(self))}'
+            except ImportError:
+                pass
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+def _png(drawn: Any) -> str:
+    """Something with plot() as a picture in base64."""
+    import base64
+    import io
+
+    figures = require("matplotlib.figure", "plot")
+    figure = figures.Figure(figsize=(5, 3))
+    drawn.plot(figure.add_subplot())
+    figure.tight_layout()
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=100)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def _check_level(level: float) -> None:
+    if not 0 <= level <= 1:
+        raise QuestionError(f"{level:g} is not a probability between 0 and 1.")

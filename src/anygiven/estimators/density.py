@@ -55,7 +55,7 @@ class Density(BaseEstimator):
         self.seed_ = seed_of(self.random_state)
 
     def _generator(self, random_state) -> torch.Generator:
-        return torch.Generator().manual_seed(seed_of(random_state, self.seed_))
+        return torch.Generator().manual_seed(seed_of(random_state))
 
     def save(self, path) -> None:
         """Write the model as a folder, whole or not at all."""

@@ -261,7 +261,7 @@ class ImageDensity(Density):
     def _log_prob(self, x: Tensor, question: Question, protocols: Sequence[Protocol]) -> np.ndarray:
         is_long = len(x) > 500 or not self._scores_in_one_pass
         with share_bar("scoring", self.verbose if is_long else False) as report:
-            return log_prob(self.model_, x, question, protocols, self._generator(None), report).numpy()
+            return log_prob(self.model_, x, question, protocols, self._generator(self.seed_), report).numpy()
 
     def _orders(self, n: int) -> list[Protocol]:
         if self._knows_raster:

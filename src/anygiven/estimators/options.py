@@ -64,10 +64,10 @@ def check_architecture(architecture: Architecture) -> None:
         )
 
 
-def seed_of(random_state: Any, otherwise: int = 0) -> int:
-    """A whole number from what scikit-learn takes as a random state."""
+def seed_of(random_state: Any) -> int:
+    """A whole number from what scikit-learn takes as a random state; without one, a new one each time."""
     if random_state is None:
-        return otherwise
+        return int(np.random.SeedSequence().generate_state(1)[0]) >> 1
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from anygiven.errors import AnyGivenWarning, QuestionError, TableError
-from anygiven.estimators.conditional import Conditional, conditional_of
+from anygiven.estimators.conditional import Conditional
 from anygiven.estimators.defaults import Architecture, architecture_for, steps_for
 from anygiven.estimators.density import Density
+from anygiven.estimators.drawing import check_drawing
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
+from anygiven.estimators.joint import JointConditional
 from anygiven.estimators.options import seed_of
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import objective_of, untrained_columns
-from anygiven.inference import draw, fill, log_prob, log_prob_by_ratio, order_ensemble
+from anygiven.inference import distribution_at, draw, fill, log_prob, log_prob_by_ratio, order_ensemble
 from anygiven.inference.orders import ranked_orders
-from anygiven.inference.summaries import summarise
 from anygiven.lattice import Budget, Canonical, Path, Question
 from anygiven.networks import networks_for
 from anygiven.training import Data, Outcome, Settings
 from anygiven.variables import Schema, Table, read_table, schema_of
-from anygiven.variables.domains import Domain
-from anygiven.variables.tables import fill_frame
+from anygiven.variables.domains import Domain, Numeric
+from anygiven.variables.tables import Column, fill_frame, is_gap, native_values, read_row
 
 N_DRAWING_ORDERS = 8
 N_HELD = 1000  # rows that orders are chosen by
@@ -180,10 +183,10 @@ class TabularDensity(Density):
         method="ratio" takes log p(query, evidence) − log p(evidence) instead of the direct path.
         """
         self._check_fitted()
-        x, question = self._question(X, query, evidence)
-        return self._log_prob(x, question, orders, method)
+        x, question, is_possible = self._question(X, query, evidence)
+        return np.where(is_possible, self._log_prob(x, question, orders, method), -np.inf)
 
-    def _log_prob(self, x: Tensor, question: Question, orders: int | None, method: str) -> np.ndarray:
+    def _log_prob(self, x: Tensor, question: Question, orders: int | None = None, method: str = "path") -> np.ndarray:
         self._warn_untrained(question.is_query)
         protocols = self._protocols(orders)
         if method == "ratio":
@@ -211,7 +214,8 @@ class TabularDensity(Density):
         """The same as log_prob(X), by scikit-learn's name."""
         return self.log_prob(X)
 
-    def _question(self, X, query, evidence) -> tuple[Tensor, Question]:
+    def _question(self, X, query, evidence) -> tuple[Tensor, Question, np.ndarray]:
+        """Cells, the question, and which rows ask for what is possible."""
         if X is not None and query is not None:
             raise QuestionError("Give a table, or query= and evidence=, not both.")
         asked = (
@@ -222,18 +226,33 @@ class TabularDensity(Density):
         if query is not None:
             self._refuse_left_out(asked)
         x, is_query = self._encode(asked)
-        if evidence is None:
-            return x, Question(is_query, torch.zeros_like(is_query))
-        known = read_table(evidence)
+        is_possible = self._possible_rows(asked)
+        known = _row_or_table(evidence)
+        if known is None:
+            return x, Question(is_query, torch.zeros_like(is_query)), is_possible
         self._refuse_left_out(known)
         overlap = [name for name in known.names if name in asked.names]
         if overlap:
             raise QuestionError(f"Column {overlap[0]!r} is both asked and given; it can be only one.")
+        self.schema_.warn_of_strange(known)
         x_known, is_evidence = self._encode(known)
         if len(x_known) not in (1, len(x)):
             raise QuestionError(f"The query has {len(x)} rows and the evidence {len(x_known)}; they must match.")
         x_known, is_evidence = x_known.expand_as(x), is_evidence.expand_as(is_query)
-        return torch.where(is_evidence.unsqueeze(-1), x_known, x), Question(is_query, is_evidence)
+        return torch.where(is_evidence.unsqueeze(-1), x_known, x), Question(is_query, is_evidence), is_possible
+
+    def _possible_rows(self, asked: Table) -> np.ndarray:
+        """(rows,) False where a number is off its column's grid or outside its bounds: its probability is nought."""
+        is_possible = self.schema_.is_possible(asked)
+        for i in np.flatnonzero(~is_possible.all(axis=0)):
+            variable, n = self.schema_.variables[i], int((~is_possible[:, i]).sum())
+            warnings.warn(
+                f"Column {variable.name!r}: {n} cell(s) are not possible ({variable.describe()}), so their probability "
+                "is nought; say schema={...} to fit it as another kind or with other bounds.",
+                AnyGivenWarning,
+                stacklevel=4,
+            )
+        return is_possible.all(axis=1)
 
     def _names(self) -> list[str]:
         return [*self.schema_.names]
@@ -256,52 +275,107 @@ class TabularDensity(Density):
                 stacklevel=4,
             )
 
-    # ------------------------------------------------------------------ one column
+    # ------------------------------------------------------------------ conditionals
 
-    def conditional(self, query: str, evidence: dict[str, Any] | None = None) -> Conditional:
-        """The distribution of one column given a row of evidence."""
+    def conditional(self, query, given=None) -> Conditional | JointConditional:
+        """The distribution of a column given what is known; of a list of columns their joint distribution.
+
+        `given` is one row (a dict, a Series, a frame of one row), and the answer's summaries are single values; or a
+        table of many rows, and they are arrays. Gaps are left open; the asked columns of a table are not looked at.
+        """
         self._check_fitted()
-        if not isinstance(query, str):
-            raise QuestionError("conditional() takes the name of one column; for several, ask each or use sample().")
-        column = self.schema_.index(query)
-        evidence = {key: value for key, value in (evidence or {}).items() if not _is_missing(value)}
-        if query in evidence:
-            raise QuestionError(f"Column {query!r} is both asked and given; it can be only one.")
-        x, is_evidence = self._evidence_row(evidence)
-        is_query = torch.zeros_like(is_evidence)
-        is_query[:, column] = True
-        self._warn_untrained(is_query)
-        with torch.no_grad():
-            look = self.model_.look(x, is_evidence, torch.tensor([column]))
-        return conditional_of(self.schema_.variables[column], look.of(column), evidence)
+        if not isinstance(query, (list, tuple)):
+            column = self.schema_.index(query)
+            known = self._given(given, [self.schema_.names[column]])
+            self._warn_untrained_columns([column])
+            distribution = distribution_at(self.model_, self.schema_.domains, known.x, known.is_evidence, column)
+            return Conditional(self.schema_.variables[column], distribution, known.row, known.index)
+        columns = [self.schema_.index(name) for name in query]
+        if not columns or len(set(columns)) < len(columns):
+            raise QuestionError("A joint conditional needs a list of different columns.")
+        names = [self.schema_.names[column] for column in columns]
+        return JointConditional(self, names, self._given(given, names))
 
-    def _evidence_row(self, evidence: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    def _given(self, given, asked: list[str]) -> Given:
+        """What is known, as cells."""
+        if isinstance(given, pd.Series) and set(map(str, given.index)) <= {*self.schema_.names, *self.schema_.left_out}:
+            given = given.to_dict()
+        if given is None or (isinstance(given, dict) and not any(_is_list(value) for value in given.values())):
+            return self._given_row({str(key): value for key, value in (given or {}).items()}, asked)
+        table = read_table(given, self._names())
+        table = Table(tuple(c for c in table.columns if c.name not in asked), table.n_rows, table.backend, table.native)
+        self.schema_.warn_of_strange(table)
+        x, is_evidence = self._encode(table, unseen="gap")
+        row = None
+        if table.n_rows == 1:
+            row = {column.name: _shown(column) for column in table.columns if column.is_present[0]}
+        return Given(x, is_evidence, row, table.index)
+
+    def _given_row(self, row: dict[str, Any], asked: list[str]) -> Given:
+        row = {key: value for key, value in row.items() if not is_gap(value)}
+        both = [name for name in asked if name in row]
+        if both:
+            raise QuestionError(f"Column {both[0]!r} is both asked and given; it can be only one.")
         n = len(self.schema_.variables)
-        if not evidence:
-            return torch.zeros(1, n, 4), torch.zeros(1, n, dtype=torch.bool)
-        table = read_table({key: [value] for key, value in evidence.items()})
+        if not row:
+            return Given(torch.zeros(1, n, 4), torch.zeros(1, n, dtype=torch.bool), {})
+        table = read_row(row) or read_table({key: [value] for key, value in row.items()})
         self._refuse_left_out(table)
-        return self._encode(table)
+        self.schema_.warn_of_strange(table)
+        return Given(*self._encode(table), row)
 
-    def predict(self, X, target: str):
-        """The target's mean (numbers) or likeliest value (categories), given the other cells of each row."""
+    def _warn_untrained_columns(self, columns: list[int]) -> None:
+        asked = torch.zeros(1, len(self.schema_.variables), dtype=torch.bool)
+        asked[:, columns] = True
+        self._warn_untrained(asked)
+
+    # ------------------------------------------------------------------ predictions
+
+    def predict(self, X, target, output: str | None = None):
+        """The target given the other cells of each row: "mean", "median" or "mode" (or "label", the same); by default
+        the mean of numbers and the likeliest of categories."""
+        answer = self._answers(X, target)
+        numeric = isinstance(answer.variable.domain, Numeric)
+        output = {None: "mean" if numeric else "mode", "label": "mode"}.get(output, output)
+        if output not in STATISTICS:
+            raise QuestionError(f"There is no output {output!r}; use {', '.join(STATISTICS)} or label.")
+        found = getattr(answer, output)
+        kinds = {type(label) for label in found}
+        return found.astype(float) if kinds == {float} else found
+
+    def predict_proba(self, X, target) -> np.ndarray:
+        """(rows, classes) the probability of each value of `classes_[target]`, given the other cells of each row."""
+        answer = self._answers(X, target)
+        if answer.name not in self.classes_:
+            raise QuestionError(f"{answer.name} is a number without a fixed set of values; use predict_quantiles.")
+        return answer.distribution.masses()[1]
+
+    def predict_quantiles(self, X, target, levels=(0.05, 0.5, 0.95)) -> np.ndarray:
+        """(rows, levels) given the other cells of each row."""
+        return self._answers(X, target).quantile(list(levels))
+
+    @property
+    def classes_(self) -> dict[str, np.ndarray]:
+        """The values of every column that has a fixed set of them, in the order of predict_proba's columns."""
+        self._check_fitted()
+        found = {}
+        for variable in self.schema_.variables:
+            domain = variable.domain
+            if isinstance(domain, Numeric):
+                if len(domain.edges) and np.isfinite(domain.bounds).all():
+                    found[variable.name] = native_values(domain.cell_values, variable.storage)
+            else:
+                found[variable.name] = native_values(np.array(domain.values, dtype=object), variable.storage)  # type: ignore[attr-defined]
+        return found
+
+    def _answers(self, X, target) -> Conditional:
+        """The target's conditional of every row, as arrays."""
         self._check_fitted()
         column = self.schema_.index(target)
-        x, is_present = self._encode(read_table(X, self._names()), unseen="gap")
-        is_evidence = is_present.clone()
-        is_evidence[:, column] = False
-        asked = torch.zeros_like(is_evidence)
-        asked[:, column] = True
-        self._warn_untrained(asked)
-        variable = self.schema_.variables[column]
-        from anygiven.inference.summaries import looks
-
-        parts = [
-            summarise(variable.domain, conditionals.of(column), "mean")
-            for _, _, conditionals in looks(self.model_, x, Path.look(is_evidence, asked))
-        ]
-        values = np.concatenate(parts) if parts else np.empty(0)
-        return _as_labels(values, variable)
+        known = self._given(read_table(X, self._names()), [self.schema_.names[column]])
+        self._warn_untrained_columns([column])
+        distribution = distribution_at(self.model_, self.schema_.domains, known.x, known.is_evidence, column)
+        return Conditional(self.schema_.variables[column], distribution)
 
     # ------------------------------------------------------------------ draws and gaps
 
@@ -313,22 +387,24 @@ class TabularDensity(Density):
         `steps` draws in that many network calls instead of one per column: faster, less exact.
         """
         self._check_fitted()
-        if n < 1:
-            raise QuestionError("Ask for at least one row.")
-        _check_temperature(temperature)
-        if evidence is None or (isinstance(evidence, dict) and not evidence):
-            x, is_evidence = self._evidence_row({})
+        check_drawing(n, steps, temperature)
+        known = _row_or_table(evidence)
+        if known is None:
+            x, is_evidence = torch.zeros(1, len(self._names()), 4), torch.zeros(1, len(self._names()), dtype=torch.bool)
         else:
-            known = read_table(evidence)
             self._refuse_left_out(known)
+            self.schema_.warn_of_strange(known)
             x, is_evidence = self._encode(known)
         x, is_evidence = x.repeat_interleave(n, dim=0), is_evidence.repeat_interleave(n, dim=0)
         drawn = self._draw(x, is_evidence, steps, temperature, random_state)
-        return self.schema_.decode(drawn.numpy())
+        return self.schema_.decode(drawn.numpy(), known)
 
-    def _draw(self, x: Tensor, is_evidence: Tensor, steps, temperature: float, random_state) -> Tensor:
+    def _draw(
+        self, x: Tensor, is_evidence: Tensor, steps, temperature: float, random_state, is_query: Tensor | None = None
+    ) -> Tensor:
+        """x with the asked columns drawn: by default all that is not evidence."""
         generator = self._generator(random_state)
-        question = Question(~is_evidence, is_evidence)
+        question = Question(~is_evidence if is_query is None else is_query, is_evidence)
         self._warn_untrained(question.is_query)
         n = len(self.schema_.variables)
         step = torch.empty(is_evidence.shape, dtype=torch.int64)
@@ -351,7 +427,7 @@ class TabularDensity(Density):
         self._check_fitted()
         if statistic not in STATISTICS:
             raise QuestionError(f"There is no statistic {statistic!r}; use one of {', '.join(STATISTICS)}.")
-        _check_temperature(temperature)
+        check_drawing(1 if draws is None else draws, steps, temperature)
         table = read_table(X, self._names())
         x, is_present = self._encode(table, unseen="gap")
         self._require_all_columns(table)
@@ -359,7 +435,7 @@ class TabularDensity(Density):
             with share_bar("filling", self.verbose if len(x) > 5000 else False) as report:
                 found = fill(self.model_, self.schema_.domains, x, is_present, statistic, report)
             return self._filled(table, is_present.numpy(), found)
-        seed = seed_of(random_state, self.seed_)
+        seed = seed_of(random_state)
         tables = []
         for m in range(draws):
             drawn = self._draw(x, is_present, steps, temperature, seed + m).double().numpy()
@@ -387,7 +463,7 @@ class TabularDensity(Density):
             column = by_name[name]
             treated_as_gap = ~is_present[:, i]
             variable = self.schema_.variables[i]
-            if variable.storage.kind in ("date", "datetime"):
+            if variable.storage.is_time:
                 values = variable.domain.snap(values)  # type: ignore[attr-defined]
             filled[name] = values[~column.is_present[treated_as_gap]]
         return fill_frame(table, {name: values for name, values in filled.items() if len(values)})
@@ -426,22 +502,31 @@ def _split(data: Data, seed: int) -> tuple[Data, Data]:
     return data.rows(learn), data.rows(held)
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and np.isnan(value))
+@dataclass(frozen=True)
+class Given:
+    """What is known, as cells: of one row that a person gave, or of the rows of a table."""
+
+    x: Tensor  # (B, N, 4)
+    is_evidence: Tensor  # (B, N)
+    row: dict[str, Any] | None = None  # as it was given; None: a table of many
+    index: Any = None  # of a pandas table
 
 
-def _as_labels(values: np.ndarray, variable) -> np.ndarray:
-    """Predictions in the user's own type; means of whole numbers stay fractions."""
-    from anygiven.variables.domains import Numeric
-    from anygiven.variables.tables import native_values
+def _row_or_table(evidence) -> Table | None:
+    """One row or a table as columns; None where nothing is known."""
+    if isinstance(evidence, pd.Series):
+        evidence = evidence.to_dict()
+    if isinstance(evidence, dict):
+        evidence = {key: value for key, value in evidence.items() if _is_list(value) or not is_gap(value)}
+    if evidence is None or (isinstance(evidence, dict) and not evidence):
+        return None
+    return read_table(evidence)
 
-    if isinstance(variable.domain, Numeric) and variable.storage.kind in ("integer", "float"):
-        return np.asarray(values, dtype=np.float64)
-    labels = native_values(values, variable.storage)
-    kinds = {type(label) for label in labels}
-    return labels.astype(float) if kinds == {float} else labels
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray, pd.Series))
 
 
-def _check_temperature(temperature: float) -> None:
-    if not temperature > 0:
-        raise QuestionError(f"The temperature is {temperature}; it must be greater than nought.")
+def _shown(column: Column) -> Any:
+    """The one value of a column as a person reads it."""
+    return native_values(column.values, column.storage)[0]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from anygiven.errors import QuestionError, TextError
-from anygiven.estimators.conditional import CategoricalConditional
+from anygiven.estimators.conditional import Conditional
 from anygiven.estimators.defaults import Architecture, text_architecture_for
 from anygiven.estimators.density import Density
 from anygiven.estimators.drawing import check_drawing, drawing_path
@@ -20,7 +20,7 @@ from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
 from anygiven.estimators.options import COUNT, COUNT_OR_NONE
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import text_objective_of
-from anygiven.inference import draw, log_prob, losses_by_evidence, refine
+from anygiven.inference import distribution_of, draw, log_prob, losses_by_evidence, refine
 from anygiven.lattice import BitReversal, Canonical, Protocol, Question, Strided
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
@@ -313,7 +313,7 @@ class TextDensity(Density):
 
     # ------------------------------------------------------------------ one character
 
-    def conditional(self, place: int, evidence: str = "", *, blank: str = BLANK) -> CategoricalConditional:
+    def conditional(self, place: int, evidence: str = "", *, blank: str = BLANK) -> Conditional:
         """The distribution of the character at a place (counted from 0) given the others."""
         self._check_fitted()
         if not COUNT_OR_NONE.allows(place) or place >= self.length:
@@ -327,7 +327,7 @@ class TextDensity(Density):
         with torch.no_grad():
             look = self.model_.look(x, is_evidence, torch.tensor([place]))
         variable = Variable(f"character {place}", self.alphabet_.domain, Storage("string", "str"))
-        return CategoricalConditional(variable, look.of(place), {"text": evidence})  # type: ignore[arg-type]
+        return Conditional(variable, distribution_of(variable.domain, look.of(place)), {"text": evidence})
 
     # ------------------------------------------------------------------ draws
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from anygiven.heads.categorical import Categorical, CategoricalHead
-from anygiven.heads.conditional import Conditional, Head, bisect
+from anygiven.heads.conditional import Conditional, Head
 from anygiven.heads.mixtures import KernelMixture, MixtureHead
 
 
@@ -66,26 +66,36 @@ class AtomsPlusContinuous(Conditional):
         return (atoms * (self.atoms <= value.unsqueeze(-1))).sum(-1) + rest * self.smooth.cdf(value)
 
     def quantile(self, level: Tensor | float) -> Tensor:
-        low, high = self.smooth.quantile(1e-9), self.smooth.quantile(1 - 1e-7)
-        if len(self.atoms):
-            low, high = low.clamp(max=self.atoms[0] - 1e-3), high.clamp(min=self.atoms[-1] + 1e-3)
-        level = torch.as_tensor(level, dtype=low.dtype)
-        shape = torch.broadcast_shapes(low.shape, level.shape)
-        return self._snap(bisect(self.cdf, level.expand(shape), low.expand(shape), high.expand(shape)))
+        symbol, smooth = self.symbol_and_score(level)
+        padded = torch.cat([self.atoms, self.atoms.new_zeros(1)]).to(smooth.dtype)
+        return torch.where(symbol == len(self.atoms), smooth, padded[symbol])
 
-    def _snap(self, value: Tensor) -> Tensor:
-        """Bisection closes in on an atom from below: name the atom itself."""
-        if not len(self.atoms):
-            return value
-        gap = (value.unsqueeze(-1) - self.atoms).abs()
-        nearest = gap.min(-1)
-        return torch.where(nearest.values < 1e-5, self.atoms[nearest.indices], value)
+    def symbol_and_score(self, level: Tensor | float) -> tuple[Tensor, Tensor]:
+        """The quantile as the atom it is (A: none), and its place in the smooth part if it is none.
+
+        The distribution function jumps at the atoms, in their order, also where several stand at one place (as the
+        neighbouring atoms of a grid do, which have nothing between them).
+        """
+        atoms, rest = self._parts()  # (…, A), (…)
+        level = torch.as_tensor(level, dtype=rest.dtype)
+        places = self.atoms.to(rest.dtype).view(-1, *[1] * rest.dim())
+        before = atoms.cumsum(-1) - atoms + rest.unsqueeze(-1) * self.smooth.cdf(places).movedim(0, -1)  # F just before
+        symbol = (before + atoms < level.unsqueeze(-1)).sum(-1)  # the first atom that reaches the level, A if none does
+        lowest = _at(symbol, torch.cat([before, torch.full_like(rest, torch.inf).unsqueeze(-1)], dim=-1))
+        passed = _at(symbol, torch.cat([torch.zeros_like(rest).unsqueeze(-1), atoms.cumsum(-1)], dim=-1))
+        smooth = self.smooth.quantile(((level - passed) / rest.clamp(min=1e-30)).clamp(0, 1))
+        return torch.where(level > lowest, symbol, len(self.atoms)), smooth
 
     def entropy(self) -> Tensor:
         return self.symbols.entropy() + self._parts()[1] * self.smooth.entropy()
 
     def temperature(self, t: float) -> AtomsPlusContinuous:
         return AtomsPlusContinuous(self.symbols.temperature(t), self.atoms, self.smooth.temperature(t))
+
+
+def _at(index: Tensor, table: Tensor) -> Tensor:
+    """table[…, index]."""
+    return table.expand(*index.shape, -1).gather(-1, index.unsqueeze(-1)).squeeze(-1)
 
 
 class AtomsPlusContinuousHead(Head):

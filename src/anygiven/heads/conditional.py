@@ -58,11 +58,3 @@ def uniform(shape, generator: torch.Generator | None) -> Tensor:
     """Float64 uniforms in (0, 1): float32 noise would quietly lower the temperature."""
     return torch.rand(shape, generator=generator, dtype=torch.float64).clamp(1e-15, 1 - 1e-15)
 
-
-def bisect(cdf, level: Tensor, low: Tensor, high: Tensor, n_iterations: int = 60) -> Tensor:
-    """Invert an increasing function between two bounds."""
-    for _ in range(n_iterations):
-        middle = (low + high) / 2
-        is_below = cdf(middle) < level
-        low, high = torch.where(is_below, middle, low), torch.where(is_below, high, middle)
-    return (low + high) / 2

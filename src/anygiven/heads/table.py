@@ -21,8 +21,10 @@ from anygiven.heads.conditional import uniform
 from anygiven.heads.conditionals import Conditionals, JointHead
 from anygiven.heads.mixtures import NARROW, Kernel, KernelMixture, Logistic, Normal, standard_normal_start
 from anygiven.variables.domains import HIGH, LOG_WIDTH, LOW, SYMBOL, Domain, Numeric
+from anygiven.variables.marginals import SCORE_LIMIT
 
 LOGIT_LIMIT = 40.0  # exp stays inside float32, so symbols of all columns are normalised by one matmul
+FAR = 1e4  # farther than any mass
 FINEST_LOG_SCALE, WIDEST_LOG_SCALE = -7.5, 3.0
 
 
@@ -43,19 +45,10 @@ class TableConditionals(Conditionals):
         for group in self.mixtures:
             at, column = self._group(group)
             inside = cells[:, at]
-            smooth = self._smooth_log_prob(self.mixture(group), inside)
+            smooth = smooth_log_prob(self.mixture(group), inside)
             is_smooth = inside[..., SYMBOL].long() == self.layout.smooth_symbol[column]
             log_p = log_p.index_add(1, at, torch.where(is_smooth, smooth, 0.0))
         return log_p
-
-    @staticmethod
-    def _smooth_log_prob(mixture: KernelMixture, cells: Tensor) -> Tensor:
-        low, high, log_width = cells[..., LOW], cells[..., HIGH], cells[..., LOG_WIDTH]
-        at_point = mixture.log_prob((low + high) / 2) + log_width
-        if isinstance(mixture.kernel, Normal):
-            return at_point
-        # A cell much narrower than the finest scale is a point with a width.
-        return torch.where(high - low < NARROW * 1e-2, at_point, mixture.log_mass(low, high))
 
     def _group(self, group: str) -> tuple[Tensor, Tensor]:
         """Where the columns of a group stand among the C, and which variables they are."""
@@ -82,7 +75,7 @@ class TableConditionals(Conditionals):
         cells[..., LOW] = cells[..., HIGH] = position
         for group in self.mixtures:
             at, column = self._group(group)
-            drawn = self.mixture(group).sample(generator).clamp(-8, 8)
+            drawn = self.mixture(group).sample(generator).clamp(-SCORE_LIMIT, SCORE_LIMIT)
             is_smooth = cells[:, at, SYMBOL].long() == self.layout.smooth_symbol[column]
             low, high = self.layout.snap(drawn, column)
             cells[:, at, LOW] = torch.where(is_smooth, low, cells[:, at, LOW])
@@ -156,6 +149,18 @@ class TableConditionals(Conditionals):
             pairs = zip(self.mixtures[group], other.mixtures[group], strict=True)
             mixtures[group] = tuple(torch.where(taken, mine, theirs) for mine, theirs in pairs)
         return TableConditionals(self.layout, self.columns, log_symbols, self.start, mixtures)
+
+
+def smooth_log_prob(mixture: KernelMixture, cells: Tensor) -> Tensor:
+    """(…) of the smooth part's cells (…, 4): a log density in the user's units at a point, a log mass on a grid."""
+    low, high, log_width = cells[..., LOW], cells[..., HIGH], cells[..., LOG_WIDTH]
+    at_point = mixture.log_prob((low + high) / 2) + log_width
+    if isinstance(mixture.kernel, Normal):
+        return at_point
+    # A cell much narrower than the finest scale is a point with a width; one at the limit takes all beyond it.
+    beyond = torch.where(low <= -SCORE_LIMIT, -FAR, low), torch.where(high >= SCORE_LIMIT, FAR, high)
+    is_open = (low < high) & ((low <= -SCORE_LIMIT) | (high >= SCORE_LIMIT))
+    return torch.where((high - low < NARROW * 1e-2) & ~is_open, at_point, mixture.log_mass(*beyond))
 
 
 class TableHead(JointHead):

@@ -12,9 +12,11 @@ from anygiven.inference.likelihood import (
 )
 from anygiven.inference.orders import raster_order
 from anygiven.inference.refining import refine
-from anygiven.inference.summaries import fill, summarise
+from anygiven.inference.distributions import Distribution, distribution_of, point_of
+from anygiven.inference.summaries import distribution_at, fill
 
 __all__ = [
-    "draw", "elbo", "expected", "fill", "log_prob", "log_prob_by_ratio", "losses_by_evidence", "nearly_independent",
-    "order_ensemble", "random_orders", "raster_order", "refine", "scan_orders", "summarise", "surest_first",
+    "Distribution", "distribution_at", "distribution_of", "draw", "elbo", "expected", "fill", "log_prob",
+    "log_prob_by_ratio", "losses_by_evidence", "nearly_independent", "order_ensemble", "point_of", "random_orders",
+    "raster_order", "refine", "scan_orders", "surest_first",
 ]  # fmt: skip

@@ -9,9 +9,17 @@ from torch import Tensor, nn
 
 from anygiven.networks.hiding import hide
 from anygiven.variables.domains import HIGH, LOW, SYMBOL, Domain
+from anygiven.variables.marginals import SCORE_LIMIT
 
 LIMIT = 5.0  # scores further out look alike to the network
 N_BINS = 7
+
+
+def middle(low: Tensor, high: Tensor) -> Tensor:
+    """The middle of a cell; where it is open to one side, the median of what lies in it."""
+    below = torch.special.ndtri(0.5 * torch.special.ndtr(high))
+    above = -torch.special.ndtri(0.5 * torch.special.ndtr(-low))
+    return torch.where(low <= -SCORE_LIMIT, below, torch.where(high >= SCORE_LIMIT, above, 0.5 * (low + high)))
 
 
 class CellFeatures(nn.Module):
@@ -35,7 +43,7 @@ class CellFeatures(nn.Module):
         """Symbol indices (B, N) and features (B, N, n_features), all nought where not evidence."""
         cells = hide(cells, is_evidence)
         index = self.start + torch.where(is_evidence, cells[..., SYMBOL].long() + 1, 0)
-        z = (0.5 * (cells[..., LOW] + cells[..., HIGH])).clamp(-LIMIT, LIMIT)
+        z = middle(cells[..., LOW], cells[..., HIGH]).clamp(-LIMIT, LIMIT)
         # Hinges at the quantiles of a normal let one layer bend where the data is.
         hinges = (z.unsqueeze(-1) - self.knots).relu()
         features = torch.cat([z.unsqueeze(-1), 0.3 * z.unsqueeze(-1) ** 2, hinges], dim=-1)

@@ -22,11 +22,14 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from anygiven.errors import SchemaError
-from anygiven.variables.marginals import SCORE_LIMIT, Marginal
+from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT, Marginal
 
 CELL = ("symbol", "low", "high", "log_width")
 SYMBOL, LOW, HIGH, LOG_WIDTH = range(4)
-MAX_SNAPPED_CELLS = 4096
+OTHER = "(other)"  # one symbol for all rare values of a column that has too many
+MAX_LISTED_CELLS = 4096
+ON_GRID = 1e-3  # of a step: what is nearer to a value of the grid is taken for it
+ON_EDGE = 1e-9  # of a step
 
 
 class UnseenValueError(SchemaError):
@@ -83,12 +86,22 @@ def register(cls: type[D]) -> type[D]:
     return cls
 
 
+def plain_text(value: Any) -> str:
+    """A value for a person: whole numbers without a point, whatever they are stored as."""
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.0f}" if value == np.round(value) and abs(value) < 1e15 else f"{value:.6g}"
+    return str(value)
+
+
 def domain_from_json(data: dict[str, Any]) -> Domain:
     data = dict(data)
     cls = KINDS[data.pop("kind")]
     if "marginal" in data:
         data["marginal"] = Marginal.from_json(data["marginal"])
     data = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    if "bounds" in data:
+        low, high = data["bounds"]
+        data["bounds"] = (-np.inf if low is None else low, np.inf if high is None else high)
     return cls(**data)
 
 
@@ -109,9 +122,13 @@ class Categorical(Domain):
     def positions(self) -> np.ndarray:
         return np.zeros(self.n_symbols)
 
+    @cached_property
+    def _index(self) -> dict:
+        return {value: i for i, value in enumerate(self.values)}
+
     def encode(self, values: np.ndarray) -> np.ndarray:
-        index = {value: i for i, value in enumerate(self.values)}
-        symbols = np.array([index.get(value, -1) for value in values], dtype=np.float64)
+        otherwise = self._index.get(OTHER, -1)
+        symbols = np.array([self._index.get(value, otherwise) for value in values], dtype=np.float64)
         if (symbols < 0).any():
             unseen = values[int(np.argmax(symbols < 0))]
             raise UnseenValueError(f"{unseen!r}")
@@ -121,8 +138,9 @@ class Categorical(Domain):
         return cells
 
     def is_seen(self, values: np.ndarray) -> np.ndarray:
-        known = set(self.values)
-        return np.array([value in known for value in values], dtype=bool)
+        if OTHER in self._index:
+            return np.ones(len(values), dtype=bool)
+        return np.array([value in self._index for value in values], dtype=bool)
 
     def decode(self, cells: np.ndarray) -> np.ndarray:
         values = np.empty(len(self.values), dtype=object)
@@ -131,12 +149,12 @@ class Categorical(Domain):
 
     def describe(self) -> str:
         if len(self.values) == 1:
-            return f"constant: {self.values[0]}"
-        shown = ", ".join(str(value) for value in self.values[:4])
+            return f"constant: {plain_text(self.values[0])}"
+        shown = ", ".join(plain_text(value) for value in self.values[:4])
         return f"{len(self.values)} values: {shown}" + (", …" if len(self.values) > 4 else "")
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "values": list(self.values), "counts": [int(c) for c in self.counts]}
+        return {"kind": self.kind, "values": list(self.values), "counts": [float(c) for c in self.counts]}
 
 
 @register
@@ -177,19 +195,29 @@ class Numeric(Domain):
     step: float | None = None
     origin: float = 0.0
     limits: tuple = (-np.inf, np.inf)  # what was seen in training
+    bounds: tuple = (-np.inf, np.inf)  # what is possible
     edges: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "edges", self._snapping_edges())
+        object.__setattr__(self, "edges", self._short_grid_edges())
 
     @property
     def frequencies(self) -> np.ndarray:
         smoothed = np.asarray(self.counts, dtype=np.float64) + 0.5
+        smoothed[-1] *= self.has_room
         return smoothed / smoothed.sum()
 
     @property
     def has_smooth_part(self) -> bool:
         return True
+
+    @cached_property
+    def has_room(self) -> bool:
+        """Whether anything but the atoms is possible."""
+        if self.step is None or not np.isfinite(self.bounds).all():
+            return True
+        low, high = self._to_axis(np.array(self.bounds))
+        return high - low + 1 > len(self.atoms)
 
     def _to_axis(self, values: np.ndarray) -> np.ndarray:
         """User's units → the marginal's axis (cells of the grid, or the values themselves)."""
@@ -201,39 +229,71 @@ class Numeric(Domain):
         # Rounded to the grid's own decimals, or 61.12 would come back as 61.120000000000005.
         return np.round(np.round(axis) * self.step + self.origin, _decimals(self.step, self.origin))
 
-    def _snapping_edges(self) -> np.ndarray:
-        """Scores of the cell edges of a short grid, so that draws can be snapped; empty otherwise."""
-        if self.step is None or not np.isfinite(self.limits).all():
-            return np.empty(0)
+    def is_possible(self, values: np.ndarray) -> np.ndarray:
+        """Within the bounds, and on the grid if there is one."""
+        values = np.asarray(values, dtype=np.float64)
+        low, high = self.bounds
+        if self.step is None:
+            return (values >= low) & (values <= high)
+        slack = ON_GRID * self.step
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = np.abs((values - self.origin) / self.step - self._to_axis(values))
+        return (values >= low - slack) & (values <= high + slack) & (off <= ON_GRID)
+
+    def is_far(self, values: np.ndarray) -> np.ndarray:
+        """Farther from what was seen in training than a tenth of its range."""
+        low, high = self.limits
+        margin = 0.1 * (high - low) if np.isfinite(high - low) else np.inf
+        values = np.asarray(values, dtype=np.float64)
+        return (values < low - margin) | (values > high + margin)
+
+    def _short_grid_edges(self) -> np.ndarray:
+        """Scores of the cell edges of a short grid, so that its cells can be listed; empty otherwise."""
         cells = self._cells()
         return self.marginal.score(np.append(cells - 0.5, cells[-1] + 0.5)) if len(cells) else np.empty(0)
 
     def _cells(self) -> np.ndarray:
-        """The cells of a short grid, a tenth beyond what was seen; empty if they are too many."""
-        low, high = self._to_axis(np.array(self.limits))
-        margin = np.ceil(0.1 * (high - low)) + 1
-        n = high - low + 2 * margin
-        return np.arange(low - margin, high + margin) if n <= MAX_SNAPPED_CELLS else np.empty(0)
+        """All cells of a short grid that have any mass; empty if they are too many."""
+        if self.step is None:
+            return np.empty(0)
+        ends = self.marginal.value(np.array([-SCORE_LIMIT, SCORE_LIMIT]))
+        low, high = np.ceil(ends[0] - 0.5 + ON_GRID), np.floor(ends[1] + 0.5 - ON_GRID)
+        if self.atoms:
+            first, last = self._to_axis(np.array([self.atoms[0], self.atoms[-1]], dtype=float))
+            low, high = min(low, first), max(high, last)
+        bounds = self._to_axis(np.array(self.bounds))
+        low, high = max(low, bounds[0]), min(high, bounds[1])
+        return np.arange(low, high + 1) if high - low < MAX_LISTED_CELLS else np.empty(0)
 
+    @cached_property
     def cell_values(self) -> np.ndarray:
         """The value of each cell between the edges."""
-        return self._from_axis(self._cells()) if len(self.edges) else np.empty(0)
+        return self._from_axis(self._cells())
+
+    @cached_property
+    def atom_values(self) -> np.ndarray:
+        return np.asarray(self.atoms, dtype=np.float64)
 
     def log_width(self, values: np.ndarray) -> np.ndarray:
         """log(high − low) of each value's cell on a grid, log dz/dx elsewhere."""
         if self.step is None:
             return self.marginal.log_slope(values)
-        width = self.smooth_score(values, "upper") - self.smooth_score(values, "lower")
-        return np.log(np.maximum(width, 1e-300))
+        low, high = self.score_edges(values)
+        return np.log(np.maximum(high - low, 1e-300))
+
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        return np.append(self.marginal.score(self._to_axis(self.atom_values)), 0.0)
 
     def positions(self) -> np.ndarray:
-        return np.append(self.marginal.score(self._to_axis(np.asarray(self.atoms, dtype=float))), 0.0)
+        return self._positions
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        values = np.asarray(values, dtype=np.float64)
+        """The nearest possible value's cell; `is_possible` tells which values are one."""
+        values = np.clip(np.asarray(values, dtype=np.float64), *self.bounds)
         axis = self._to_axis(values)
         cells = np.zeros((len(values), len(CELL)))
-        cells[:, SYMBOL] = self._symbols(axis)
+        cells[:, SYMBOL] = self.symbols_of(values)
         if self.step is None:
             cells[:, LOW] = cells[:, HIGH] = self.marginal.score(axis)
             cells[:, LOG_WIDTH] = self.marginal.log_slope(axis)
@@ -244,12 +304,12 @@ class Numeric(Domain):
         cells[is_atom, LOG_WIDTH] = 0.0
         return cells
 
-    def _symbols(self, axis: np.ndarray) -> np.ndarray:
+    def symbols_of(self, values: np.ndarray) -> np.ndarray:
         """The atom each value is, or the number of atoms for the smooth part."""
-        n = len(self.atoms)
+        n, axis = len(self.atoms), self._to_axis(np.asarray(values, dtype=np.float64))
         if n == 0:
-            return np.zeros(len(axis))
-        atoms = self._to_axis(np.asarray(self.atoms, dtype=float))
+            return np.zeros(axis.shape, dtype=np.int64)
+        atoms = self._to_axis(self.atom_values)
         at = np.clip(np.searchsorted(atoms, axis), 0, n - 1)
         return np.where(atoms[at] == axis, at, n)
 
@@ -258,64 +318,120 @@ class Numeric(Domain):
         middle = np.clip(self.marginal.score(axis), -SCORE_LIMIT + 1e-6, SCORE_LIMIT - 1e-6)
         width = high - low
         # Far out, or between knots, the two scores may be too close to subtract: use the slope there.
-        narrow = width < 1e-7
+        narrow = (width < 1e-7) & ((width == 0) | (np.maximum(-low, high) < SCORE_LIMIT))
         cells[:, LOW], cells[:, HIGH] = np.where(narrow, middle, low), np.where(narrow, middle, high)
         slope = self.marginal.log_slope(axis)
         cells[:, LOG_WIDTH] = np.where(narrow, slope, np.log(np.maximum(width, 1e-300)))
 
     def decode(self, cells: np.ndarray) -> np.ndarray:
         middle = 0.5 * (cells[:, LOW] + cells[:, HIGH])
-        values = self.smooth_value(middle)
-        if self.atoms:
-            atoms = np.append(np.asarray(self.atoms, dtype=float), np.nan)
-            symbol = cells[:, SYMBOL].astype(int)
-            values = np.where(symbol < len(self.atoms), atoms[symbol], values)
-        return values
+        return self.values_of(cells[:, SYMBOL].astype(int), middle)
+
+    def values_of(self, symbols: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The atom, or in the smooth part the value of a score."""
+        values = self.smooth_value(z)
+        if not self.atoms:
+            return values
+        return np.where(symbols < len(self.atoms), np.append(self.atom_values, np.nan)[symbols], values)
 
     def snap(self, values: np.ndarray) -> np.ndarray:
         """The nearest value of the grid; the value itself where there is no grid."""
         return self._from_axis(self._to_axis(np.asarray(values, dtype=np.float64)))
 
     def smooth_value(self, z: np.ndarray) -> np.ndarray:
-        """Normal score → value of the smooth part, on the grid if there is one."""
-        return self._from_axis(self.marginal.value(np.asarray(z, dtype=np.float64)))
+        """Normal score → value of the smooth part, on the grid if there is one.
+
+        On a grid a score on the edge of two cells belongs to the lower one, as the cdf has it.
+        """
+        axis = self.marginal.value(np.asarray(z, dtype=np.float64))
+        if self.step is None:
+            return np.clip(axis, *self.bounds)
+        return np.clip(self._from_axis(np.ceil(axis - 0.5 - ON_EDGE)), *self.bounds)
 
     def quick_value(self, z: np.ndarray) -> np.ndarray:
-        """smooth_value from a table of 8,001 scores: for the millions of nodes that means are summed over."""
-        place = np.clip((z + SCORE_LIMIT) * (len(self.table) - 1) / (2 * SCORE_LIMIT), 0, len(self.table) - 1.001)
-        below = place.astype(np.int64)
-        share = place - below
-        return self.table[below] * (1 - share) + self.table[below + 1] * share
+        """smooth_value by interpolation: for the millions of nodes that means are summed over."""
+        axis = np.interp(z, *self._table)
+        return axis if self.step is None else np.clip(self._from_axis(np.ceil(axis - 0.5 - ON_EDGE)), *self.bounds)
 
     @cached_property
-    def table(self) -> np.ndarray:
-        return self.smooth_value(np.linspace(-SCORE_LIMIT, SCORE_LIMIT, 8001))
+    def _table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scores, the marginal's own knots among them, and their values on its axis."""
+        z = np.union1d(np.linspace(-SCORE_LIMIT, SCORE_LIMIT, 8001), self.marginal.score(self.marginal.knots))
+        return z, self.marginal.value(z)
 
-    def smooth_score(self, values: np.ndarray, side: str = "middle") -> np.ndarray:
-        """Score of a value; side "upper" gives the upper edge of its cell, "lower" the lower."""
-        shift = {"middle": 0.0, "upper": 0.5, "lower": -0.5}[side] if self.step is not None else 0.0
-        return self.marginal.score(self._to_axis(np.asarray(values, dtype=float)) + shift)
+    @cached_property
+    def segments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scores between which the marginal's density is level (in the tails nearly so), and its log in the user's
+        units; on a long grid that of a cell's mass."""
+        ends = np.linspace(0, SCORE_LIMIT, 161)
+        z = np.unique(np.concatenate([-ends, ends, self.marginal.score(self.marginal.knots)]))
+        x = self.marginal.value(0.5 * (z[1:] + z[:-1]))
+        middle = self.marginal.score(x)
+        return z, self.marginal.log_slope(x) - 0.5 * middle**2 - LOG_SQRT_2PI
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest value of the smooth part: what lies beyond the limit of scores is at them."""
+        low, high = self.smooth_value(np.array([-SCORE_LIMIT, SCORE_LIMIT]))
+        return float(low), float(high)
+
+    def cdf_score(self, values: np.ndarray) -> np.ndarray:
+        """The score that the smooth part must not exceed to be at most a value: on a grid the upper edge of the last
+        cell at or below it."""
+        values = np.asarray(values, dtype=np.float64)
+        if self.step is None:
+            z, slack = self.marginal.score(values), 0.0
+        else:
+            z = self.marginal.score(np.floor((values - self.origin) / self.step + ON_GRID) + 0.5)
+            slack = ON_GRID * self.step
+        low, high = self.ends
+        return np.where(values < low - slack, -np.inf, np.where(values >= high - slack, np.inf, z))
+
+    @cached_property
+    def atom_scores(self) -> np.ndarray:
+        """The score that the smooth part must not exceed to be less than each atom."""
+        if self.step is not None:
+            return self.cdf_score(self.atom_values - 0.5 * self.step)
+        return np.where(self.atom_values <= self.ends[0], -np.inf, self.cdf_score(self.atom_values))
+
+    def score_edges(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The scores between which a value's cell of the grid lies."""
+        axis = self._to_axis(np.asarray(values, dtype=np.float64))
+        return self.marginal.score(axis - 0.5), self.marginal.score(axis + 0.5)
 
     def describe(self) -> str:
         low, high = self.limits
-        text = f"{low:g} to {high:g}"
+        text = f"{plain_text(low)} to {plain_text(high)}"
         if self.step is not None and self.step != 1:
-            text += f", in steps of {self.step:g}"
+            text += f", in steps of {plain_text(self.step)}"
+        text += self._describe_bounds()
         if self.atoms:
-            shown = ", ".join(f"{atom:g}" for atom in self.atoms[:4])
+            shown = ", ".join(plain_text(atom) for atom in self.atoms[:4])
             text += f"; masses at {shown}" + (f", … ({len(self.atoms)})" if len(self.atoms) > 4 else "")
         return text
+
+    def _describe_bounds(self) -> str:
+        low, high = self.bounds
+        words = [f"{word} {plain_text(bound)}" for word, bound in (("from", low), ("up to", high)) if np.isfinite(bound)]
+        return f"; possible {' '.join(words)}" if words else ""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
             "marginal": self.marginal.to_json(),
             "atoms": list(self.atoms),
-            "counts": [int(c) for c in self.counts],
+            "counts": [float(c) for c in self.counts],
             "step": self.step,
             "origin": self.origin,
             "limits": list(self.limits),
+            "bounds": [bound if np.isfinite(bound) else None for bound in self.bounds],
         }
+
+
+def open_ended(z: np.ndarray) -> np.ndarray:
+    """Scores, with all that is beyond the limit at infinity: a cell at the limit takes what lies beyond it."""
+    limit = SCORE_LIMIT - 1e-6  # there and back again, the limit loses a digit
+    return np.where(z <= -limit, -np.inf, np.where(z >= limit, np.inf, z))
 
 
 def _decimals(*numbers: float) -> int:

@@ -7,7 +7,7 @@ nothing answers with the column's own marginal, and has only dependence left to 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,35 +15,62 @@ from scipy.special import ndtr, ndtri
 
 MAX_CENTRES = 256
 MAX_FITTED = 20_000
-SCORE_LIMIT = 8.0
-TAIL_POWER = 3.0
+SCORE_LIMIT = 8.0  # all mass beyond this score is at it
+SHAPES = (0.0, 0.1, 0.2, 1 / 3, 0.5)  # of a tail: nought falls off exponentially, a half has no variance
+SHAPE_COST = 5.0  # nats by which the values of a tail must favour a shape of one before it is taken
 LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True)
+class Tail:
+    """What lies beyond the outermost knot: a generalised Pareto, or nothing where that knot is a bound."""
+
+    mass: float
+    scale: float = 1.0
+    shape: float = 0.0
+
+    def share_beyond(self, distance: np.ndarray) -> np.ndarray:
+        """Of the tail's mass, what is farther than a distance from the knot."""
+        distance = np.maximum(distance, 0.0) / self.scale
+        with np.errstate(over="ignore"):
+            return np.exp(-distance) if self.shape == 0 else (1 + self.shape * distance) ** (-1 / self.shape)
+
+    def density(self, distance: np.ndarray) -> np.ndarray:
+        distance = np.maximum(distance, 0.0)
+        return self.mass * self.share_beyond(distance) / (self.scale + self.shape * distance)
+
+    def distance(self, share: np.ndarray) -> np.ndarray:
+        """How far from the knot this share of the tail's mass begins."""
+        with np.errstate(divide="ignore", over="ignore"):
+            reach = -np.log(share) if self.shape == 0 else (share**-self.shape - 1) / self.shape
+        return self.scale * reach
+
+
+@dataclass(frozen=True)
 class Marginal:
-    """A distribution function, linear between knots, with a power-law tail of mass `tail` at each end."""
+    """A distribution function, linear between knots, with a tail at each end."""
 
     knots: np.ndarray  # (k,) increasing
     below: np.ndarray  # (k,) F at the knots
     above: np.ndarray  # (k,) 1 - F, summed from the top so that the upper tail keeps its digits
-    scale: float  # of the tails
+    low: Tail
+    high: Tail
 
     @classmethod
-    def from_masses(cls, knots: np.ndarray, masses: np.ndarray, tail: float, scale: float) -> Marginal:
-        masses = masses / masses.sum() * (1 - 2 * tail)
-        below = tail + np.concatenate([[0.0], np.cumsum(masses)])
-        above = tail + np.concatenate([np.cumsum(masses[::-1])[::-1], [0.0]])
-        return cls(knots, below, above, scale)
+    def from_masses(cls, knots: np.ndarray, masses: np.ndarray, low: Tail, high: Tail) -> Marginal:
+        total = masses.sum()
+        masses = masses / (total if total > 0 else 1.0) * (1 - low.mass - high.mass)
+        below = low.mass + np.concatenate([[0.0], np.cumsum(masses)])
+        above = high.mass + np.concatenate([np.cumsum(masses[::-1])[::-1], [0.0]])
+        return cls(knots, below, above, low, high)
 
     def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """F(x) and 1 - F(x), each with its own precision."""
-        beyond_low = np.maximum(self.knots[0] - x, 0.0) / self.scale
-        beyond_high = np.maximum(x - self.knots[-1], 0.0) / self.scale
-        below = np.interp(x, self.knots, self.below) * (1 + beyond_low) ** -TAIL_POWER
-        above = np.interp(x, self.knots, self.above) * (1 + beyond_high) ** -TAIL_POWER
-        below = np.where(beyond_high > 0, 1 - above, below)
-        above = np.where(beyond_low > 0, 1 - below, above)
+        is_low, is_high = x < self.knots[0], x > self.knots[-1]
+        out_low = self.low.mass * self.low.share_beyond(self.knots[0] - x)
+        out_high = self.high.mass * self.high.share_beyond(x - self.knots[-1])
+        below = np.where(is_low, out_low, np.where(is_high, 1 - out_high, np.interp(x, self.knots, self.below)))
+        above = np.where(is_high, out_high, np.where(is_low, 1 - out_low, np.interp(x, self.knots, self.above)))
         return below, above
 
     def score(self, x: np.ndarray) -> np.ndarray:
@@ -54,12 +81,10 @@ class Marginal:
 
     def log_slope(self, x: np.ndarray) -> np.ndarray:
         """log dz/dx, so that log N(z) + log dz/dx is the marginal's log density."""
-        below, above = self.tails(x)
         slopes = np.diff(self.below) / np.diff(self.knots)
         inside = slopes[np.clip(np.searchsorted(self.knots, x, side="right") - 1, 0, len(slopes) - 1)]
-        beyond = np.maximum(np.maximum(self.knots[0] - x, x - self.knots[-1]), 0.0) / self.scale
-        tail_density = TAIL_POWER / self.scale * np.minimum(below, above) / (1 + beyond)
-        density = np.where(beyond > 0, tail_density, inside)
+        out_low, out_high = self.low.density(self.knots[0] - x), self.high.density(x - self.knots[-1])
+        density = np.where(x < self.knots[0], out_low, np.where(x > self.knots[-1], out_high, inside))
         z = self.score(x)
         return np.log(np.maximum(density, 1e-300)) + 0.5 * z * z + LOG_SQRT_2PI
 
@@ -69,11 +94,10 @@ class Marginal:
         low_half = np.interp(below, self.below, self.knots)
         high_half = np.interp(-above, -self.above, self.knots)
         x = np.where(z < 0, low_half, high_half)
-        low_tail, high_tail = self.below[0], self.above[-1]
-        with np.errstate(divide="ignore", over="ignore"):
-            out_low = self.knots[0] - self.scale * ((below / low_tail) ** (-1 / TAIL_POWER) - 1)
-            out_high = self.knots[-1] + self.scale * ((above / high_tail) ** (-1 / TAIL_POWER) - 1)
-        return np.where(below < low_tail, out_low, np.where(above < high_tail, out_high, x))
+        is_low, is_high = below < self.low.mass, above < self.high.mass
+        out_low = self.knots[0] - self.low.distance(np.where(is_low, below, 1.0) / max(self.low.mass, 1e-300))
+        out_high = self.knots[-1] + self.high.distance(np.where(is_high, above, 1.0) / max(self.high.mass, 1e-300))
+        return np.where(is_low, out_low, np.where(is_high, out_high, x))
 
     def without(self, intervals: list[tuple[float, float]]) -> Marginal:
         """The same distribution with no mass inside the intervals (they belong to atoms)."""
@@ -86,21 +110,42 @@ class Marginal:
         middle = 0.5 * (knots[1:] + knots[:-1])
         for low, high in intervals:
             masses = np.where((middle > low) & (middle < high), 0.0, masses)
-        if masses.sum() <= 0:
+        return Marginal.from_masses(knots, masses, *_alone(self.low, self.high, masses.sum()))
+
+    def within(self, low: float, high: float) -> Marginal:
+        """The same distribution with no mass outside two bounds; the bounds may be infinite."""
+        if self.knots[0] >= low and self.knots[-1] <= high and np.isinf([low, high]).all():
             return self
-        return Marginal.from_masses(knots, masses, min(below[0], above[-1]), self.scale)
+        ends = [bound for bound in (low, high) if np.isfinite(bound)]
+        knots = np.union1d(self.knots, ends)
+        knots = knots[(knots >= low) & (knots <= high)]
+        if len(knots) < 2:  # everything was outside: what is possible is alike
+            knots = np.array([low, high])
+            return Marginal.from_masses(knots, np.ones(1), Tail(0.0), Tail(0.0))
+        below, above = self.tails(knots)
+        masses = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+        tails = (Tail(0.0) if np.isfinite(low) else self.low, Tail(0.0) if np.isfinite(high) else self.high)
+        return Marginal.from_masses(knots, masses, *_alone(*tails, masses.sum()))
 
     def to_json(self) -> dict:
         return {
             "knots": self.knots.tolist(),
             "masses": np.diff(self.below).tolist(),
-            "tail": float(self.below[0]),
-            "scale": self.scale,
+            "tails": [[tail.mass, tail.scale, tail.shape] for tail in (self.low, self.high)],
         }
 
     @classmethod
     def from_json(cls, data: dict) -> Marginal:
-        return cls.from_masses(np.array(data["knots"]), np.array(data["masses"]), data["tail"], data["scale"])
+        low, high = (Tail(*numbers) for numbers in data["tails"])
+        return cls.from_masses(np.array(data["knots"]), np.array(data["masses"]), low, high)
+
+
+def _alone(low: Tail, high: Tail, inside: float) -> tuple[Tail, Tail]:
+    """The tails, holding all of the mass where nothing is left between them."""
+    if inside > 0:
+        return low, high
+    total = max(low.mass + high.mass, 1e-300)
+    return replace(low, mass=low.mass / total), replace(high, mass=high.mass / total)
 
 
 # A candidate is a distribution function tabulated at knots: (knots, F at the knots).
@@ -194,34 +239,61 @@ def _spread_ties(values: np.ndarray) -> np.ndarray:
     return values + ((rank + 0.5) / np.repeat(counts, counts) - 0.5)
 
 
-def fit_marginal(values: np.ndarray, is_grid: bool, rng: np.random.Generator) -> Marginal:
-    """Fit by cross-validated mixing of histograms and kernels; a grid's values are integers."""
+def fit_marginal(
+    values: np.ndarray, is_grid: bool, rng: np.random.Generator, bounds: tuple[float, float] = (-np.inf, np.inf)
+) -> Marginal:
+    """Fit by cross-validated mixing of histograms and kernels; a grid's values are integers.
+
+    Nothing lies outside the bounds (on a grid: outside the cells of the bounds).
+    """
     values = np.asarray(values, dtype=np.float64)
-    tail = 0.5 / (len(values) + 2)
+    mass = 0.5 / (len(values) + 2)
     if len(values) > MAX_FITTED:
         values = rng.choice(values, MAX_FITTED, replace=False)
     if is_grid:
-        values = _spread_ties(values)
+        values, bounds = _spread_ties(values), (bounds[0] - 0.5, bounds[1] + 0.5)
     scale = float(np.std(values))
     if scale <= 1e-12 * max(1.0, float(np.abs(values).max())):
         half = max(abs(float(values[0])) * 1e-3, 1e-3)
-        return Marginal.from_masses(np.array([values[0] - half, values[0] + half]), np.ones(1), tail, half)
+        knots = np.array([values[0] - half, values[0] + half])
+        return Marginal.from_masses(knots, np.ones(1), Tail(mass, half), Tail(mass, half)).within(*bounds)
     recipes = _recipes(len(values), is_grid)
     if len(values) < 30:
         weights = np.array([1.0 if recipe.func is _fixed_kernels else 0.0 for recipe in recipes])
         weights /= weights.sum()
     else:
         weights = _mixture_weights(_held_out(values, recipes, rng))
-    return _blend([recipe(values) for recipe in recipes], weights, tail, scale)
+    return _blend([recipe(values) for recipe in recipes], weights, values, mass).within(*bounds)
 
 
-def _blend(candidates: list[Candidate], weights: np.ndarray, tail: float, scale: float) -> Marginal:
+def _blend(candidates: list[Candidate], weights: np.ndarray, values: np.ndarray, mass: float) -> Marginal:
     keep = np.flatnonzero(weights > 1e-3)
     knots = np.unique(np.concatenate([candidates[k][0] for k in keep]))
-    knots = knots[np.concatenate([[True], np.diff(knots) > 1e-9 * scale])]
+    knots = knots[np.concatenate([[True], np.diff(knots) > 1e-9 * np.std(values)])]
     cdf = sum(weights[k] * np.interp(knots, *candidates[k], left=0.0, right=1.0) for k in keep)
     masses = np.maximum(np.diff(cdf), 0.0) + 1e-12
-    return Marginal.from_masses(*_thin(knots, masses), tail, scale)
+    tails = _fit_tail(-values, -knots[0], mass), _fit_tail(values, knots[-1], mass)
+    return Marginal.from_masses(*_thin(knots, masses), *tails)
+
+
+def _fit_tail(values: np.ndarray, knot: float, mass: float) -> Tail:
+    """A generalised Pareto beyond the knot, from the tenth of the values that is highest (the upper half of few)."""
+    start = float(np.quantile(values, 0.9 if len(values) >= 100 else 0.5))
+    excess = values[values > start] - start
+    if len(excess) < 5:
+        return Tail(mass, max(float(np.std(values)) / 3, 1e-300))
+    scales = excess.mean() * np.geomspace(0.3, 1.5, 25)
+    fits = [(_pareto_nats(excess, scale, shape) + SHAPE_COST * shape, scale, shape)
+            for shape in SHAPES for scale in scales]  # fmt: skip
+    _, scale, shape = min(fits)
+    return Tail(mass, float(scale + shape * max(knot - start, 0.0)), shape)
+
+
+def _pareto_nats(excess: np.ndarray, scale: float, shape: float) -> float:
+    """−log likelihood of a generalised Pareto."""
+    if shape == 0:
+        return len(excess) * np.log(scale) + float(excess.sum()) / scale
+    return len(excess) * np.log(scale) + (1 + 1 / shape) * float(np.log1p(shape * excess / scale).sum())
 
 
 def _thin(knots: np.ndarray, masses: np.ndarray, tolerance: float = 0.02) -> tuple[np.ndarray, np.ndarray]:

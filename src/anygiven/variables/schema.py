@@ -15,6 +15,8 @@ from scipy.ndimage import uniform_filter1d
 from anygiven.errors import AnyGivenWarning, SchemaError, TableError
 from anygiven.variables.domains import (
     CELL,
+    ON_GRID,
+    OTHER,
     Binary,
     Categorical,
     Continuous,
@@ -25,9 +27,19 @@ from anygiven.variables.domains import (
     Ordinal,
     UnseenValueError,
     domain_from_json,
+    plain_text,
 )
 from anygiven.variables.marginals import fit_marginal
-from anygiven.variables.tables import SECONDS_PER_DAY, Column, Storage, Table, build_frame, read_table
+from anygiven.variables.tables import (
+    SECONDS_PER_DAY,
+    Column,
+    Storage,
+    Table,
+    build_frame,
+    native_values,
+    number_of,
+    read_table,
+)
 
 MAX_ATOMS = 64
 ATOM_SHARE = 0.02  # a value this frequent may have a symbol of its own
@@ -35,7 +47,12 @@ FEW_VALUES = 32
 MAX_CATEGORIES = 2000
 ID_NAME = re.compile(r"(^|[_\s.-])(id|no|nr|nbr|uuid|guid|key|index|number)$|ID$|Id$", re.IGNORECASE)
 CODE_NAME = re.compile(r"(^|[_\s.-])(id|code|type|class|category|zip|zipcode|postcode|group)$", re.IGNORECASE)
-OVERRIDES = ("continuous", "grid", "count", "categorical", "binary", "ordinal", "leave out")
+NUMERIC = ("continuous", "grid", "count")
+OVERRIDES = (*NUMERIC, "categorical", "binary", "ordinal", "leave out")
+FEW_TO_BOUND = 30  # values tell nothing of where they must end
+MISSED_BEYOND = 5  # values expected beyond a bound, and not one there: the bound is real
+Bounds = tuple[float, float]
+OPEN: Bounds = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
@@ -45,10 +62,13 @@ class Variable:
     name: str
     domain: Domain
     storage: Storage
+    label: Any = None  # what the user's frame calls it, if that is not its name
 
     def describe(self) -> str:
-        if self.storage.kind in ("date", "datetime") and isinstance(self.domain, Numeric):
-            low, high = np.array(self.domain.limits).astype("datetime64[s]")
+        if isinstance(self.domain, Numeric) and self.storage.is_time:
+            low, high = native_values(np.array(self.domain.limits), self.storage)
+            if self.storage.kind == "timedelta":
+                return f"{low.item()} to {high.item()}"
             return f"{low} to {high}" if self.domain.step is None else f"{low.item().date()} to {high.item().date()}"
         return self.domain.describe()
 
@@ -73,8 +93,9 @@ class Schema:
     def domains(self) -> list[Domain]:
         return [variable.domain for variable in self.variables]
 
-    def index(self, name: str) -> int:
+    def index(self, name: Any) -> int:
         """The place of a column, or one sentence that says which columns there are."""
+        name = str(name)
         if name in self.left_out:
             raise SchemaError(f"Column {name!r} is not modelled: it was left out as {self.left_out[name]}.")
         if name not in self.names:
@@ -100,11 +121,35 @@ class Schema:
                 cells[is_present[:, i], i] = _encode(column, is_present[:, i], variable)
         return cells, is_present
 
-    def decode(self, cells: np.ndarray) -> Any:
-        """Cells (rows, variables, 4) → a frame of the user's kind and types."""
-        columns = {
-            v.name: (v.domain.decode(cells[:, i].astype(np.float64)), v.storage) for i, v in enumerate(self.variables)
-        }
+    def is_possible(self, table: Table) -> np.ndarray:
+        """(rows, variables) False where a number is off its column's grid or outside its bounds."""
+        found = np.ones((table.n_rows, len(self.variables)), dtype=bool)
+        by_name = {column.name: column for column in table.columns}
+        for i, variable in enumerate(self.variables):
+            if variable.name in by_name and isinstance(variable.domain, Numeric):
+                column = _as_stored(by_name[variable.name], variable)
+                found[column.is_present, i] = variable.domain.is_possible(column.present)
+        return found
+
+    def warn_of_strange(self, table: Table) -> None:
+        """Say which numbers are not possible, or far from all that was seen: answers from them are guesses."""
+        by_name = {column.name: column for column in table.columns}
+        for variable in self.variables:
+            if variable.name in by_name and isinstance(variable.domain, Numeric):
+                _warn_of_strange(_as_stored(by_name[variable.name], variable), variable)
+
+    def decode(self, cells: np.ndarray, given: Table | None = None) -> Any:
+        """Cells (rows, variables, 4) → a frame of the user's kind and types. What was given, for as many rows in turn
+        as each of its rows has, comes back as it is."""
+        by_name = {column.name: column for column in given.columns} if given else {}
+        columns = {}
+        for i, variable in enumerate(self.variables):
+            values = variable.domain.decode(cells[:, i].astype(np.float64))
+            if variable.name in by_name:
+                column = _as_stored(by_name[variable.name], variable)
+                each = len(values) // len(column.values)
+                values = np.where(column.is_present.repeat(each), column.values.repeat(each), values)
+            columns[variable.name if variable.label is None else variable.label] = (values, variable.storage)
         return build_frame(columns, self.backend)
 
     def describe(self) -> list[tuple[str, str, str]]:
@@ -121,6 +166,7 @@ class Schema:
         variables = [
             {
                 "name": v.name,
+                "label": v.label,
                 "domain": v.domain.to_json(),
                 "storage": {**v.storage.__dict__, "categories": v.storage.categories and list(v.storage.categories)},
             }
@@ -134,8 +180,25 @@ class Schema:
         for item in data["variables"]:
             storage = dict(item["storage"])
             storage["categories"] = storage["categories"] and tuple(storage["categories"])
-            variables.append(Variable(item["name"], domain_from_json(item["domain"]), Storage(**storage)))
+            domain = domain_from_json(item["domain"])
+            variables.append(Variable(item["name"], domain, Storage(**storage), item["label"]))
         return cls(tuple(variables), data["left_out"], data["backend"])
+
+
+def _warn_of_strange(column: Column, variable: Variable) -> None:
+    domain = variable.domain
+    assert isinstance(domain, Numeric)
+    present = column.present
+    wrong = ~domain.is_possible(present)
+    far = ~wrong & domain.is_far(present)
+    is_time, storage = variable.storage.is_time, variable.storage
+    for which, why in ((wrong, "is not possible: the nearest possible value is taken"),
+                       (far, "is far from what was seen in training: the answer is a guess")):  # fmt: skip
+        if which.any():
+            value = native_values(present[which][:1], storage)[0] if is_time else present[which][0]
+            more = f" (and {int(which.sum()) - 1} more)" if which.sum() > 1 else ""
+            seen = variable.describe().split("; masses")[0]
+            warnings.warn(f"{column.name} = {plain_text(value)}{more} {why} ({seen}).", AnyGivenWarning, stacklevel=5)
 
 
 def _nearest(name: str, names: list[str]) -> str | None:
@@ -160,13 +223,12 @@ def _as_stored(column: Column, variable: Variable) -> Column:
 
 
 def _parse_numbers(column: Column, variable: Variable) -> np.ndarray:
-    parse = _parse_date if variable.storage.kind in ("date", "datetime") else float
     values = np.full(len(column.values), np.nan)
     for row in np.flatnonzero(column.is_present):
         try:
-            values[row] = parse(column.values[row])
-        except (TypeError, ValueError):
-            wanted = "date" if parse is _parse_date else "number"
+            values[row] = number_of(column.values[row], variable.storage)
+        except (TypeError, ValueError, OverflowError):
+            wanted = {"date": "date", "datetime": "date", "timedelta": "duration"}.get(variable.storage.kind, "number")
             raise SchemaError(
                 f"{column.values[row]!r} is not a {wanted}, but column {column.name!r} holds {wanted}s."
             ) from None
@@ -175,24 +237,14 @@ def _parse_numbers(column: Column, variable: Variable) -> np.ndarray:
     return values
 
 
-def _parse_date(text: Any) -> float:
-    import pandas as pd
-
-    return float(pd.Timestamp(text).timestamp())  # pyright: ignore[reportAttributeAccessIssue]
-
-
 def _parse_categories(column: Column, variable: Variable) -> np.ndarray:
     """Match by text: 'True' for True, '3' for 3.0, 3 for '3'."""
-    by_text = {_plain_text(value): value for value in variable.domain.values}  # type: ignore[attr-defined]
+    by_text = {plain_text(value): value for value in variable.domain.values}  # type: ignore[attr-defined]
     values = np.empty(len(column.values), dtype=object)
     for row in np.flatnonzero(column.is_present):
         value = column.values[row]
-        values[row] = by_text.get(_plain_text(value), value)
+        values[row] = by_text.get(plain_text(value), value)
     return values
-
-
-def _plain_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def _known(column: Column, variable: Variable, unseen: str) -> np.ndarray:
@@ -203,7 +255,7 @@ def _known(column: Column, variable: Variable, unseen: str) -> np.ndarray:
     seen[column.is_present] = variable.domain.is_seen(column.present)
     is_new = column.is_present & ~seen
     if is_new.any() and unseen == "gap":
-        examples = sorted({_plain_text(value) for value in column.values[is_new]})[:3]
+        examples = sorted({plain_text(value) for value in column.values[is_new]})[:3]
         warnings.warn(
             f"Column {column.name!r}: {int(is_new.sum())} cell(s) hold values never seen in training "
             f"({', '.join(examples)}); they are treated as gaps.",
@@ -218,7 +270,7 @@ def _encode(column: Column, is_present: np.ndarray, variable: Variable) -> np.nd
     try:
         return variable.domain.encode(column.values[is_present])
     except UnseenValueError as error:
-        known = ", ".join(_plain_text(v) for v in variable.domain.values[:6])  # type: ignore[attr-defined]
+        known = ", ".join(plain_text(v) for v in variable.domain.values[:6])  # type: ignore[attr-defined]
         raise SchemaError(
             f"Column {column.name!r} was never {error} in training; it can be {known}"
             + (", …" if len(variable.domain.values) > 6 else "")  # type: ignore[attr-defined]
@@ -235,7 +287,7 @@ def _encode(column: Column, is_present: np.ndarray, variable: Variable) -> np.nd
 
 def infer_schema(table: Table, overrides: dict[str, Any] | None = None, seed: int = 0) -> Schema:
     """Decide what every column represents. `overrides` maps a column to a kind, or to its values in order."""
-    overrides = dict(overrides or {})
+    overrides = {str(name): override for name, override in (overrides or {}).items()}
     if table.n_rows == 0:
         raise TableError("The table has no rows; give at least one row to learn from.")
     unknown = [name for name in overrides if name not in table.names]
@@ -248,7 +300,7 @@ def infer_schema(table: Table, overrides: dict[str, Any] | None = None, seed: in
             raise TableError(f"Column {column.name!r} has no value at all; drop it before fitting.")
         try:
             domain = _infer_domain(column, overrides.get(column.name), rng)
-            variables.append(Variable(column.name, domain, column.storage))
+            variables.append(Variable(column.name, domain, column.storage, column.label))
         except _LeftOut as reason:
             left_out[column.name] = str(reason)
     if not variables:
@@ -261,7 +313,7 @@ def infer_schema(table: Table, overrides: dict[str, Any] | None = None, seed: in
 def _infer_domain(column: Column, override: Any, rng: np.random.Generator) -> Domain:
     if isinstance(override, Domain):
         return override
-    if isinstance(override, (list, tuple)):
+    if isinstance(override, (list, tuple)) and not _is_bounded(override):
         return _categories_in_order(column, override)
     if override is not None:
         return _overridden(column, override, rng)
@@ -270,7 +322,30 @@ def _infer_domain(column: Column, override: Any, rng: np.random.Generator) -> Do
     return _infer_number(column, rng)
 
 
-def _overridden(column: Column, kind: str, rng: np.random.Generator) -> Domain:
+def _is_bounded(override: Sequence) -> bool:
+    """("continuous", 0, 1), with None for a side without a bound."""
+    return len(override) == 3 and override[0] in NUMERIC and all(
+        bound is None or (isinstance(bound, (int, float, np.number)) and not isinstance(bound, bool))
+        for bound in override[1:]
+    )  # fmt: skip
+
+
+def _given_bounds(column: Column, override: Any) -> tuple[str, Bounds | None]:
+    """The kind, and the bounds if they were given."""
+    if isinstance(override, str):
+        return override, None
+    kind, low, high = override
+    low, high = -np.inf if low is None else float(low), np.inf if high is None else float(high)
+    if not low < high:
+        raise SchemaError(f"Column {column.name!r} is bounded by {low:g} and {high:g}; the first must be the lower.")
+    if column.values.dtype != object and (column.present.min() < low or column.present.max() > high):
+        worst = column.present.min() if column.present.min() < low else column.present.max()
+        raise SchemaError(f"Column {column.name!r} holds {plain_text(worst)}, which its bounds do not allow.")
+    return kind, (low, high)
+
+
+def _overridden(column: Column, override: Any, rng: np.random.Generator) -> Domain:
+    kind, bounds = _given_bounds(column, override)
     if kind not in OVERRIDES:
         raise SchemaError(f"Column {column.name!r} cannot be {kind!r}; choose one of {', '.join(OVERRIDES)}.")
     if kind == "leave out":
@@ -280,8 +355,9 @@ def _overridden(column: Column, kind: str, rng: np.random.Generator) -> Domain:
     if column.values.dtype == object:
         raise SchemaError(f"Column {column.name!r} holds text, so it cannot be {kind!r}.")
     if kind == "continuous":
-        return _continuous(column.present, rng)
-    return _grid(column.present, _grid_step(column.present) or 1.0, Count if kind == "count" else Grid, rng)
+        return _continuous(column.present, rng, bounds)
+    cls = Count if kind == "count" else Grid
+    return _grid(column.present, _grid_step(column.present) or 1.0, cls, rng, bounds)
 
 
 def _categories_in_order(column: Column, values: Sequence) -> Ordinal:
@@ -309,21 +385,36 @@ def _infer_category(column: Column) -> Domain:
             raise _LeftOut("an identifier (nearly every value is different)")
         if distinct > 20 and distinct > 0.5 * n:
             raise _LeftOut("free text (too many different values)")
-    if distinct > MAX_CATEGORIES:
-        raise _LeftOut(f"a code with {distinct:,} values")
+    if distinct > MAX_CATEGORIES and column.storage.categories is None:
+        return _frequent_categories(column)
     return _as_categories(column, ordered=column.storage.is_ordered)
+
+
+def _frequent_categories(column: Column) -> Categorical:
+    """The most frequent values, and one symbol for all others."""
+    counts = Counter(column.present.tolist())
+    kept = sorted(value for value, _ in counts.most_common(MAX_CATEGORIES - 1))
+    rest = len(column.present) - sum(counts[value] for value in kept)
+    warnings.warn(
+        f"Column {column.name!r} has {len(counts):,} different values: the {len(kept):,} most frequent are kept apart, "
+        f"the others are one, {OTHER!r}.",
+        AnyGivenWarning,
+        stacklevel=2,
+    )
+    return Categorical((*kept, OTHER), (*(counts[value] for value in kept), rest))
 
 
 def _infer_number(column: Column, rng: np.random.Generator) -> Domain:
     present = column.present
     distinct, counts = np.unique(present, return_counts=True)
+    if column.storage.is_time:
+        is_daily = column.storage.kind == "date" or bool((present % SECONDS_PER_DAY == 0).all())
+        return _grid(present, SECONDS_PER_DAY, Grid, rng, OPEN) if is_daily else _continuous(present, rng, OPEN)
     if len(distinct) <= 2:
         return _as_categories(column)
     is_whole = bool((distinct == np.round(distinct)).all()) and column.storage.kind in ("float", "integer")
     if is_whole and _looks_like_id(column.name, present, len(distinct)):
         raise _LeftOut("an identifier (most of its numbers occur once)")
-    if column.storage.kind == "date" or (column.storage.kind == "datetime" and (present % SECONDS_PER_DAY == 0).all()):
-        return _grid(present, SECONDS_PER_DAY, Grid, rng)
     if is_whole and _looks_like_code(column.name, distinct, counts):
         return _as_categories(column)
     step = _grid_step(present)
@@ -337,7 +428,8 @@ def _looks_like_id(name: str, present: np.ndarray, n_distinct: int) -> bool:
     n = len(present)
     if n < 20:
         return False
-    if n_distinct == n and (np.diff(present) > 0).all():
+    # Row numbers count from 0 or 1 in steps of one; years and readings of a meter rise too, and are no identifiers.
+    if n_distinct == n and present[0] in (0, 1) and (np.diff(present) == 1).all():
         return True
     return bool(ID_NAME.search(name)) and n_distinct > 0.6 * n
 
@@ -382,27 +474,60 @@ def _frequent(values: np.ndarray) -> np.ndarray:
     return distinct[is_atom]
 
 
-def _continuous(present: np.ndarray, rng: np.random.Generator) -> Continuous:
+def _continuous(present: np.ndarray, rng: np.random.Generator, bounds: Bounds | None = None) -> Continuous:
     atoms = _frequent(present)
     smooth = present[~np.isin(present, atoms)]
-    marginal = fit_marginal(smooth if len(smooth) else present, False, rng)
+    bounds = _shown_bounds(present) if bounds is None else bounds
+    marginal = fit_marginal(smooth if len(smooth) else present, False, rng, bounds)
     counts = [int((present == atom).sum()) for atom in atoms] + [len(smooth)]
-    limits = (float(present.min()), float(present.max()))
-    return Continuous(marginal, tuple(atoms.tolist()), tuple(counts), None, 0.0, limits)
+    return Continuous(marginal, tuple(atoms.tolist()), tuple(counts), None, 0.0, _limits(present), bounds)
 
 
-def _grid(present: np.ndarray, step: float, cls: type[Grid], rng: np.random.Generator) -> Grid:
+def _grid(
+    present: np.ndarray, step: float, cls: type[Grid], rng: np.random.Generator, bounds: Bounds | None = None
+) -> Grid:
     origin = float(np.min(present))
     origin = 0.0 if abs(origin / step - np.round(origin / step)) < 1e-6 else origin
     cells = np.round((present - origin) / step)
     atoms = _frequent(cells)
     is_smooth = ~np.isin(cells, atoms)
+    if bounds is None:
+        is_complete = not is_smooth.any() and len(atoms) > 1
+        bounds = _limits(present) if is_complete else (0.0, np.inf) if cls is Count else _shown_bounds(present)
+    ends = tuple(float(end) for end in (np.array(bounds) - origin) / step)
     smooth = cells[is_smooth] if is_smooth.sum() >= 5 else cells
-    marginal = fit_marginal(smooth, True, rng).without([(atom - 0.5, atom + 0.5) for atom in atoms])
+    inner = (np.ceil(ends[0] - ON_GRID), np.floor(ends[1] + ON_GRID))
+    marginal = fit_marginal(smooth, True, rng, inner).without([(atom - 0.5, atom + 0.5) for atom in atoms])
     counts = [int((cells == atom).sum()) for atom in atoms] + [int(is_smooth.sum())]
-    limits = (float(present.min()), float(present.max()))
     values = tuple(np.round(atoms * step + origin, 12).tolist())
-    return cls(marginal, values, tuple(counts), step, origin, limits)
+    return cls(marginal, values, tuple(counts), step, origin, _limits(present), bounds)
+
+
+def _limits(present: np.ndarray) -> Bounds:
+    return float(present.min()), float(present.max())
+
+
+def _shown_bounds(present: np.ndarray) -> Bounds:
+    """Nought, where the values show that nothing lies below it; then one or a hundred, where nothing lies above."""
+    if len(present) < FEW_TO_BOUND or present.min() < 0 or not _ends_at_nought(present):
+        return OPEN
+    for top in (1.0, 100.0):
+        if present.max() <= top and _ends_at_nought(top - present):
+            return 0.0, top
+    return 0.0, np.inf
+
+
+def _ends_at_nought(distances: np.ndarray) -> bool:
+    """Whether no value would be likely to stay this side of nought by chance: it is hit itself, or the values crowd
+    before it, or their tail would have passed it several times."""
+    if (distances == 0).mean() >= 0.01:
+        return True
+    low, median, high = np.quantile(distances, [0.1, 0.5, 0.95])
+    if median < (high - median) / 2:
+        return True
+    below = low - distances[distances < low]
+    expected = len(below) * np.exp(-low / max(below.mean(), 1e-300)) if len(below) else 0.0
+    return bool(expected >= MISSED_BEYOND)
 
 
 def schema_of(source: Any, overrides: dict[str, Any] | None = None, seed: int = 0) -> Schema:

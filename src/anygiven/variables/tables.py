@@ -5,9 +5,10 @@ All differences between pandas, polars, pyarrow, numpy, CSV and Parquet live in 
 
 from __future__ import annotations
 
+import decimal
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,28 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from anygiven.errors import OutputError, TableError
+from anygiven.errors import OutputError, TableError, require
+from anygiven.variables.files import CSV, PARQUET, read_file
 
 SECONDS_PER_DAY = 86_400.0
+LARGEST = 1e100  # squares and their sums must stay finite
+NUMBERS = (int, float, np.number, decimal.Decimal)
 
 
 @dataclass(frozen=True)
 class Storage:
     """How a column is stored by the user: what comes back must be stored the same way."""
 
-    kind: str  # "float", "integer", "boolean", "string", "date" or "datetime"
+    kind: str  # "float", "integer", "boolean", "string", "date", "datetime" or "timedelta"
     native: str  # the data frame library's own name of the type
     categories: tuple | None = None  # of a categorical type, in its order
     is_ordered: bool = False
+    format: str | None = None  # of dates that a file writes in another way than 2020-10-07
+
+    @property
+    def is_time(self) -> bool:
+        """Counted in seconds: since 1970, or in all."""
+        return self.kind in ("date", "datetime", "timedelta")
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class Column:
     values: np.ndarray  # (n,)
     is_present: np.ndarray  # (n,) bool
     storage: Storage
+    label: Any = None  # what the user's frame calls it, if that is not its name: 0, 1, 2
 
     @property
     def present(self) -> np.ndarray:
@@ -57,71 +68,59 @@ class Table:
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
+    @property
+    def index(self) -> Any:
+        """The row labels of a pandas frame; None for all others."""
+        return self.native.index if isinstance(self.native, pd.DataFrame) else None
+
 
 def read_table(source: Any, names: list[str] | None = None) -> Table:
-    """Read a frame, an array, or a path to CSV, CSV.gz or Parquet. `names` names an array's columns."""
+    """Read a frame, an array, or a path to CSV, CSV.gz, Parquet or Excel. `names` names an array's columns."""
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, os.PathLike)):
         return _from_frame(read_file(Path(source)), backend="pandas")
     if isinstance(source, np.ndarray) or (isinstance(source, list) and source and isinstance(source[0], (list, tuple))):
         return _from_array(np.asarray(source), names)
+    if isinstance(source, list) and source and all(isinstance(row, dict) for row in source):
+        source = pd.DataFrame(source)
     if isinstance(source, dict):
-        source = pd.DataFrame({key: value if isinstance(value, (list, np.ndarray)) else [value]
+        source = pd.DataFrame({key: value if isinstance(value, (list, np.ndarray, pd.Series)) else [value]
                                for key, value in source.items()})  # fmt: skip
     if isinstance(source, pd.Series):
         source = source.to_frame()
     native: Any = source
     try:
+        frame = nw.from_native(native)
+        if isinstance(frame, nw.LazyFrame):
+            native = frame.collect().to_native()
         frame = nw.from_native(native, eager_only=True)
     except TypeError:
         raise TableError(
             f"A {type(source).__name__} is not a table: give a pandas, polars or pyarrow table, "
             "a 2-D numpy array, or the path of a CSV or Parquet file."
         ) from None
+    except (ValueError, nw.exceptions.DuplicateError):
+        if not isinstance(native, pd.DataFrame):
+            raise
+        return _from_frame(native, backend="pandas")  # names the column that stands twice
     return _from_frame(native, backend=str(frame.implementation))
 
 
-def read_file(path: Path) -> pd.DataFrame:
-    """CSV, CSV.gz or Parquet → pandas, types found by pyarrow."""
-    if not path.exists():
-        raise TableError(f"There is no file {path}; check the path.")
-    if path.is_dir():
-        raise TableError(f"{path} is a folder; give a CSV or Parquet file, or say --images for a folder of pictures.")
-    if path.stat().st_size == 0:
-        raise TableError(f"{path} is empty; give a table with a header and at least one row.")
-    table = _read_parquet(path) if path.suffix in (".parquet", ".pq") else _read_csv(path)
-    return table.to_pandas()
-
-
-def _read_parquet(path: Path):
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        return parquet.read_table(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise TableError(f"{path} is not a whole Parquet file ({_first_line(error)}).") from None
-
-
-def _read_csv(path: Path):
-    import pyarrow
-    from pyarrow import csv
-
-    try:
-        table = csv.read_csv(path, convert_options=csv.ConvertOptions(strings_can_be_null=True))
-    except (pyarrow.ArrowInvalid, OSError, EOFError) as error:
-        if "UTF8" in str(error) or "UTF-8" in str(error):
-            raise TableError(f"{path} is not UTF-8 text; save it as UTF-8 and try again.") from None
-        raise TableError(f"{path} cannot be read as CSV: {_first_line(error)}.") from None
-    # pyarrow takes text that is not UTF-8 for bytes
-    if any(pyarrow.types.is_binary(column.type) for column in table.schema):
-        raise TableError(f"{path} is not UTF-8 text; save it as UTF-8 and try again.")
-    return table
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+def read_row(row: dict[str, Any]) -> Table | None:
+    """One row of plain numbers, texts and truth values, without the way through a frame; None if it holds others."""
+    columns = []
+    for name, value in row.items():
+        if isinstance(value, (bool, np.bool_, str)):
+            cell, kind = np.empty(1, dtype=object), "string" if isinstance(value, str) else "boolean"
+            cell[0] = str(value) if isinstance(value, str) else bool(value)
+        elif isinstance(value, (int, float, np.integer, np.floating)):
+            cell, kind = np.array([float(value)]), "float"
+            _finite(str(name), cell)
+        else:
+            return None
+        columns.append(Column(str(name), cell, np.ones(1, dtype=bool), Storage(kind, kind)))
+    return Table(tuple(columns), 1, "pandas", None)
 
 
 def _from_array(array: np.ndarray, names: list[str] | None) -> Table:
@@ -129,7 +128,7 @@ def _from_array(array: np.ndarray, names: list[str] | None) -> Table:
         raise TableError(f"The array has {array.ndim} dimension(s); a table needs 2: rows and columns.")
     if names is None or len(names) != array.shape[1]:
         names = [f"x{i}" for i in range(array.shape[1])]
-    frame = pd.DataFrame(array, columns=pd.Index(names))
+    frame = pd.DataFrame(array, columns=pd.Index(names, dtype=object))
     if array.dtype == object:
         frame = frame.infer_objects()
     table = _from_frame(frame, backend="numpy")
@@ -137,15 +136,35 @@ def _from_array(array: np.ndarray, names: list[str] | None) -> Table:
 
 
 def _from_frame(native: Any, backend: str) -> Table:
-    frame: nw.DataFrame = nw.from_native(native, eager_only=True)
-    names = [str(name) for name in frame.columns]
-    if not names:
+    labels = _labels(native)
+    if not labels:
         raise TableError("The table has no columns.")
+    names = [str(label) for label in labels]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise TableError(f"The column name {repeated[0]!r} stands more than once; give every column its own name.")
-    columns = tuple(_read_column(name, frame[original]) for name, original in zip(names, frame.columns, strict=True))
-    return Table(columns, frame.shape[0], backend, native)
+    formats = getattr(native, "attrs", {}).get("date_formats", {})
+    frame = nw.from_native(_named(native, names), eager_only=True)
+    columns = []
+    for name, label in zip(names, labels, strict=True):
+        column = _read_column(name, frame[name])
+        storage = replace(column.storage, format=formats[name]) if name in formats else column.storage
+        columns.append(replace(column, storage=storage, label=None if label == name else label))
+    return Table(tuple(columns), frame.shape[0], backend, native)
+
+
+def _labels(native: Any) -> list:
+    """What the frame calls its columns: in pandas anything from which a plain name can be made."""
+    if not isinstance(native, pd.DataFrame):
+        return list(nw.from_native(native, eager_only=True).columns)
+    if isinstance(native.columns, pd.MultiIndex):
+        raise TableError("The columns have names of several levels; join each to one, or drop a level.")
+    return [label.item() if isinstance(label, np.generic) else label for label in native.columns]
+
+
+def _named(native: Any, names: list[str]) -> Any:
+    """The frame with texts for names; nothing is copied."""
+    return native.set_axis(names, axis=1) if isinstance(native, pd.DataFrame) else native
 
 
 def _read_column(name: str, series: nw.Series) -> Column:
@@ -157,6 +176,8 @@ def _read_column(name: str, series: nw.Series) -> Column:
         return _numbers(name, series, Storage("integer", native))
     if dtype.is_float() or dtype == nw.Decimal:
         return _numbers(name, series, Storage("float", native))
+    if dtype == nw.Duration:
+        return _durations(name, series, Storage("timedelta", native))
     if dtype in (nw.Date, nw.Datetime):
         return _dates(name, series, Storage("date" if dtype == nw.Date else "datetime", native))
     if dtype in (nw.Categorical, nw.Enum):
@@ -186,22 +207,50 @@ def _numbers(name: str, series: nw.Series, storage: Storage) -> Column:
 def _finite(name: str, values: np.ndarray) -> np.ndarray:
     if np.isinf(values).any():
         raise TableError(f"Column {name!r} holds infinite values; make them gaps (NaN) or clip them.")
+    with np.errstate(invalid="ignore"):
+        if (np.abs(values) > LARGEST).any():
+            raise TableError(f"Column {name!r} holds values beyond {LARGEST:.0e}; divide it, or take its logarithm.")
     return values
 
 
 def _dates(name: str, series: nw.Series, storage: Storage) -> Column:
-    is_present = ~series.is_null().to_numpy()
     stamps = series.dt.timestamp("us")
-    seconds = np.asarray(stamps.cast(nw.Float64).to_numpy(), dtype=np.float64) / 1e6
+    return _seconds(name, series, np.asarray(stamps.cast(nw.Float64).to_numpy(), dtype=np.float64) / 1e6, storage)
+
+
+def _durations(name: str, series: nw.Series, storage: Storage) -> Column:
+    whole = np.asarray(series.dt.total_microseconds().cast(nw.Float64).to_numpy(), dtype=np.float64)
+    return _seconds(name, series, whole / 1e6, storage)
+
+
+def _seconds(name: str, series: nw.Series, seconds: np.ndarray, storage: Storage) -> Column:
+    is_present = ~series.is_null().to_numpy()
     return Column(name, np.where(is_present, seconds, np.nan), is_present, storage)
+
+
+def number_of(value: Any, storage: Storage) -> float:
+    """A user's number, date or duration as a column of that storage counts it."""
+    if storage.kind == "timedelta":
+        return float(pd.Timedelta(value).total_seconds())
+    if not storage.is_time:
+        return float(value)
+    if storage.format and isinstance(value, str):
+        try:
+            return float(pd.to_datetime(value, format=storage.format).timestamp())
+        except ValueError:
+            pass  # also as 2020-10-07
+    stamp = pd.Timestamp(value)
+    if stamp is pd.NaT:
+        raise ValueError("no date")
+    return float(stamp.timestamp())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _objects(name: str, items: list, storage: Storage) -> Column:
     """Text, categories, booleans, or pandas objects that may be any of these or numbers."""
-    is_present = np.array([not _is_gap(item) for item in items], dtype=bool)
+    is_present = np.array([not is_gap(item) for item in items], dtype=bool)
     kinds = {type(item) for item, present in zip(items, is_present, strict=True) if present}
     kinds = {bool if kind is np.bool_ else kind for kind in kinds}
-    if storage.categories is None and kinds and all(issubclass(k, (int, float, np.number)) for k in kinds - {bool}):
+    if storage.categories is None and kinds and all(issubclass(k, NUMBERS) for k in kinds - {bool}):
         if bool not in kinds:
             values = np.array([float(i) if p else np.nan for i, p in zip(items, is_present, strict=True)])
             return Column(name, _finite(name, values), is_present, Storage("float", storage.native))
@@ -210,6 +259,9 @@ def _objects(name: str, items: list, storage: Storage) -> Column:
     if storage.categories is None and not (kinds <= {str} or kinds == {bool}):
         import datetime
 
+        if all(issubclass(kind, (datetime.timedelta, np.timedelta64)) for kind in kinds):
+            lengths = pd.to_timedelta(pd.Series(items)).dt.as_unit("us")
+            return _durations(name, nw.from_native(lengths, series_only=True), Storage("timedelta", storage.native))
         if all(issubclass(kind, datetime.date) for kind in kinds):
             stamps = pd.to_datetime(pd.Series(items)).dt.as_unit("us")
             kind = "datetime" if any(issubclass(k, datetime.datetime) for k in kinds) else "date"
@@ -223,7 +275,8 @@ def _objects(name: str, items: list, storage: Storage) -> Column:
     return Column(name, values, is_present, storage)
 
 
-def _is_gap(item: Any) -> bool:
+def is_gap(item: Any) -> bool:
+    """None, NaN, NaT, NA or an empty text."""
     if item is None or item is pd.NaT or item is pd.NA:
         return True
     if isinstance(item, str):
@@ -240,9 +293,9 @@ def native_values(values: np.ndarray, storage: Storage) -> np.ndarray:
         return np.round(np.asarray(values, dtype=np.float64)).astype(np.int64)
     if storage.kind == "boolean":
         return np.array([bool(value) for value in values], dtype=bool)
-    if storage.kind in ("date", "datetime"):
+    if storage.is_time:
         microseconds = np.round(np.asarray(values, dtype=np.float64) * 1e6).astype("int64")
-        return microseconds.astype("datetime64[us]")
+        return microseconds.astype("timedelta64[us]" if storage.kind == "timedelta" else "datetime64[us]")
     return values
 
 
@@ -269,6 +322,8 @@ def _pandas_series(values: np.ndarray, storage: Storage) -> pd.Series:
         return native.astype(pd.CategoricalDtype(list(storage.categories), ordered=storage.is_ordered))
     if storage.kind == "date" and storage.native == "object":
         return native.dt.date.astype(object)
+    if storage.kind == "float" and storage.native == "object":
+        return native  # Decimals come back as numbers
     if storage.kind == "datetime" and (zone := _time_zone(storage.native)):
         native = native.dt.tz_localize("UTC").dt.tz_convert(zone)
     try:
@@ -286,7 +341,7 @@ def _time_zone(native: str) -> str | None:
 def _other_series(name: str, values: np.ndarray, storage: Storage, backend: str) -> nw.Series:
     items = native_values(values, storage)
     dtype = {"integer": nw.Int64, "float": nw.Float64, "boolean": nw.Boolean, "string": nw.String,
-             "date": nw.Datetime("us"), "datetime": nw.Datetime("us")}[storage.kind]  # fmt: skip
+             "date": nw.Datetime("us"), "datetime": nw.Datetime("us"), "timedelta": nw.Duration("us")}[storage.kind]  # fmt: skip
     listed = items.tolist()
     series = nw.new_series(name, listed, dtype, backend=backend)  # type: ignore[arg-type]
     if storage.kind == "date":
@@ -349,12 +404,13 @@ def fill_frame(table: Table, filled: dict[str, np.ndarray]) -> Any:
     by_name = {column.name: column for column in table.columns}
     if table.backend == "numpy":
         return _fill_array(table, by_name, filled)
-    frame = nw.from_native(table.native, eager_only=True)
+    frame = nw.from_native(_named(table.native, table.names), eager_only=True)
     changed = []
     for name, values in filled.items():
         column = by_name[name]
         changed.append(_fill_series(frame[name], ~column.is_present, values, column.storage))
-    return frame.with_columns(*changed).to_native() if changed else frame.clone().to_native()
+    after = frame.with_columns(*changed).to_native() if changed else frame.clone().to_native()
+    return after.set_axis(table.native.columns, axis=1) if isinstance(after, pd.DataFrame) else after
 
 
 def _fill_array(table: Table, by_name: dict[str, Column], filled: dict[str, np.ndarray]) -> np.ndarray:
@@ -398,25 +454,34 @@ def _fill_arrow(series: nw.Series, rows: np.ndarray, listed: list) -> nw.Series:
 
 
 def write_table(frame: Any, path: Path) -> None:
-    """Write CSV, CSV.gz or Parquet whole, or not at all."""
+    """Write CSV, CSV.gz, Parquet or Excel whole, or not at all."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    if isinstance(frame, pd.DataFrame):
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    else:
-        table = nw.from_native(frame, eager_only=True).to_arrow()
+    check_writable(path)
+    table = nw.from_native(frame, eager_only=True)
 
     def write(temporary: Path) -> None:
-        if path.suffix in (".parquet", ".pq"):
-            parquet.write_table(table, temporary)
+        if path.suffix in PARQUET:
+            parquet.write_table(table.to_arrow(), temporary)
+        elif path.suffix == ".xlsx":
+            with pd.ExcelWriter(temporary, engine="openpyxl") as book:
+                table.to_pandas().to_excel(book, index=False)
         elif path.suffix == ".gz":
             with pa.CompressedOutputStream(str(temporary), "gzip") as stream:
-                csv.write_csv(table, stream)
+                csv.write_csv(table.to_arrow(), stream)
         else:
-            csv.write_csv(table, temporary)
+            csv.write_csv(table.to_arrow(), temporary)
 
     write_whole(path, write)
+
+
+def check_writable(path: Path) -> None:
+    """A name that promises another format than we write is refused."""
+    if path.suffix not in (*PARQUET, *CSV, ".xlsx"):
+        raise OutputError(f"{path.name} ends in {path.suffix}; tables are written as .csv, .csv.gz, .parquet or .xlsx.")
+    if path.suffix == ".xlsx":
+        require("openpyxl", "excel")
 
 
 def write_whole(path: Path, write) -> None:

@@ -1,0 +1,438 @@
+"""What a look says of one column, row by row: every summary of one law, in the domain's own numbers.
+
+The distribution function is the law: masses at atoms and on grids, a density elsewhere. A quantile is its generalised
+inverse; mean, std, mode, entropy, log probabilities and draws are those of the same masses and densities.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from anygiven.heads import AtomsPlusContinuous
+from anygiven.heads import Categorical as CategoricalConditional
+from anygiven.heads.mixtures import KernelMixture, Normal
+from anygiven.heads.table import smooth_log_prob
+from anygiven.variables.domains import OTHER, Categorical, Domain, Numeric, open_ended
+from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT
+
+ENTRIES = 2**22  # numbers of a table at a time: rows × values × components
+FEW_CELLS = 1024  # of a grid: as many are summed one by one
+LEAST_WEIGHT = 1e-6  # components below it do not move a mean
+LEAST_LEVEL = 1e-9
+N_SHARES = 512
+
+
+class Distribution(ABC):
+    """p(column | evidence) for B rows. Values come as (B, M) and answers go as (B,) or (B, M), in float64."""
+
+    domain: Domain
+    n_rows: int
+
+    @abstractmethod
+    def rows(self, index) -> Distribution:
+        """Those of some rows."""
+
+    @abstractmethod
+    def followed_by(self, others: Sequence) -> Distribution:
+        """Those of all rows, one part after the other."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> np.ndarray: ...
+
+    @property
+    @abstractmethod
+    def std(self) -> np.ndarray: ...
+
+    @property
+    @abstractmethod
+    def mode(self) -> np.ndarray:
+        """(B,) the likeliest value."""
+
+    @abstractmethod
+    def quantile(self, levels: np.ndarray) -> np.ndarray:
+        """(L,) → (B, L) the smallest value whose cdf reaches the level."""
+
+    @abstractmethod
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """P(column ≤ value)."""
+
+    @abstractmethod
+    def log_prob(self, values: np.ndarray) -> np.ndarray:
+        """Log mass at atoms and on grids, log density elsewhere, −inf for what is impossible."""
+
+    @abstractmethod
+    def entropy(self) -> np.ndarray:
+        """(B,) nats: of masses, and differential where there is a density."""
+
+    @abstractmethod
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """(B, n)."""
+
+    @abstractmethod
+    def masses(self) -> tuple[np.ndarray, np.ndarray]:
+        """The values that have a mass (S,) and their masses (B, S); all of them, if they are few, else the atoms."""
+
+
+def distribution_of(domain: Domain, conditional) -> Distribution:
+    """The distribution that a head's Conditional of one column is, in its domain's numbers."""
+    if isinstance(domain, Numeric):
+        return Numbers.of(domain, conditional)
+    assert isinstance(domain, Categorical)
+    return Categories.of(domain, conditional)
+
+
+def point_of(distribution: Distribution, statistic: str) -> np.ndarray:
+    """(B,) one value: the mean, the median or the mode; of categories without order always the mode."""
+    if isinstance(distribution, Categories):
+        if statistic == "median" and distribution.domain.is_ordered:
+            return distribution.quantile(np.array([0.5]))[:, 0]
+        return distribution.mode
+    return distribution.quantile(np.array([0.5]))[:, 0] if statistic == "median" else getattr(distribution, statistic)
+
+
+@dataclass(frozen=True)
+class Categories(Distribution):
+    """Masses of a fixed set of values; in their order if they have one, else as numbers if they are."""
+
+    domain: Categorical
+    p: np.ndarray  # (B, S)
+
+    @classmethod
+    def of(cls, domain: Categorical, conditional: CategoricalConditional) -> Categories:
+        p = conditional.logits.double().softmax(-1).numpy()
+        return cls(domain, p)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.p)
+
+    def rows(self, index) -> Categories:
+        return Categories(self.domain, self.p[index])
+
+    def followed_by(self, others: Sequence[Categories]) -> Categories:
+        return Categories(self.domain, np.concatenate([self.p, *(other.p for other in others)]))
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """(S,) as objects."""
+        found = np.empty(len(self.domain.values), dtype=object)
+        found[:] = self.domain.values
+        return found
+
+    @property
+    def has_numbers(self) -> bool:
+        return all(isinstance(value, (bool, int, float)) for value in self.domain.values)
+
+    @property
+    def has_order(self) -> bool:
+        return self.domain.is_ordered or self.has_numbers
+
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        return np.asarray(self.domain.values, dtype=np.float64)
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        """(S,) the values from the lowest up."""
+        return np.arange(len(self.values)) if self.domain.is_ordered else np.argsort(self._numbers, kind="stable")
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.p @ self._numbers
+
+    @property
+    def std(self) -> np.ndarray:
+        return np.sqrt((self.p * (self._numbers - self.mean[:, None]) ** 2).sum(1))
+
+    @property
+    def mode(self) -> np.ndarray:
+        """(B,) the likeliest value that has a name."""
+        return self.values[np.where(self.values == OTHER, -1.0, self.p).argmax(1)]
+
+    def quantile(self, levels: np.ndarray) -> np.ndarray:
+        running = self.p[:, self._order].cumsum(1)[:, None, :]  # (B, 1, S)
+        at = (running < np.clip(levels, LEAST_LEVEL, 1 - LEAST_LEVEL)[..., None]).sum(-1)
+        return self.values[self._order[np.minimum(at, len(self.values) - 1)]]
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        """Of numbers, or of categories in order."""
+        running = np.concatenate([np.zeros((self.n_rows, 1)), self.p[:, self._order].cumsum(1)], axis=1)
+        running = np.minimum(running / running[:, -1:], 1.0)
+        if self.has_numbers:
+            count = np.searchsorted(self._numbers[self._order], np.asarray(values, dtype=np.float64), side="right")
+        else:
+            count = self._symbols(values) + 1
+        return np.take_along_axis(running, np.broadcast_to(count, (self.n_rows, values.shape[1])), axis=1)
+
+    def _symbols(self, values: np.ndarray) -> np.ndarray:
+        """−1 where a value is none of them."""
+        index = {value: i for i, value in enumerate(self.domain.values)}
+        return np.array([[index.get(value, -1) for value in row] for row in values], dtype=np.int64)
+
+    def log_prob(self, values: np.ndarray) -> np.ndarray:
+        symbols = np.broadcast_to(self._symbols(values), (self.n_rows, values.shape[1]))
+        with np.errstate(divide="ignore"):
+            log_p = np.log(np.take_along_axis(self.p, np.maximum(symbols, 0), axis=1))
+        return np.where(symbols < 0, -np.inf, log_p)
+
+    def entropy(self) -> np.ndarray:
+        return _entropy(self.p)
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        return self.values[_draw(self.p, n, rng)]
+
+    def masses(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.values, self.p
+
+
+@dataclass(frozen=True)
+class Numbers(Distribution):
+    """Atoms, and a smooth part on normal scores: a mass for each cell of a grid, a density elsewhere."""
+
+    domain: Numeric
+    conditional: AtomsPlusContinuous  # in float64, its atoms where the domain has them
+
+    @classmethod
+    def of(cls, domain: Numeric, conditional: AtomsPlusContinuous) -> Numbers:
+        logits, smooth = conditional.symbols.logits.double(), conditional.smooth
+        if not domain.has_room:
+            logits = torch.cat([logits[:, :-1], torch.full_like(logits[:, -1:], -torch.inf)], dim=1)
+        parts = (smooth.logits.double(), smooth.loc.double(), smooth.scale.double())
+        atoms, mixture = torch.from_numpy(domain.atom_scores), KernelMixture(*parts, smooth.kernel)
+        return cls(domain, AtomsPlusContinuous(CategoricalConditional(logits), atoms, mixture))
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.smooth.loc)
+
+    @property
+    def smooth(self) -> KernelMixture:
+        return self.conditional.smooth
+
+    def rows(self, index) -> Numbers:
+        smooth = self.smooth
+        part = KernelMixture(smooth.logits[index], smooth.loc[index], smooth.scale[index], smooth.kernel)
+        symbols = CategoricalConditional(self.conditional.symbols.logits[index])
+        return Numbers(self.domain, AtomsPlusContinuous(symbols, self.conditional.atoms, part))
+
+    def followed_by(self, others: Sequence[Numbers]) -> Numbers:
+        every = (self, *others)
+        symbols = CategoricalConditional(torch.cat([one.conditional.symbols.logits for one in every]))
+        names = ("logits", "loc", "scale")
+        parts = (torch.cat([getattr(one.smooth, name) for one in every]) for name in names)
+        smooth = KernelMixture(*parts, self.smooth.kernel)
+        return Numbers(self.domain, AtomsPlusContinuous(symbols, self.conditional.atoms, smooth))
+
+    def _in_parts(self, compute: Callable[[Numbers, slice], np.ndarray], width: int) -> np.ndarray:
+        """compute(some rows, which) for so many rows at a time that a table of (rows, width, components) fits."""
+        size = max(1, ENTRIES // max(1, width * self.smooth.loc.shape[1]))
+        if self.n_rows <= size:
+            return compute(self, slice(None))
+        slices = [slice(start, start + size) for start in range(0, self.n_rows, size)]
+        return np.concatenate([compute(self.rows(part), part) for part in slices])
+
+    @cached_property
+    def _p(self) -> np.ndarray:
+        """(B, A + 1) of the atoms and the smooth part."""
+        return self.conditional.symbols.probabilities.numpy()
+
+    @cached_property
+    def _weights(self) -> np.ndarray:
+        return self.smooth.log_weights.exp().numpy()
+
+    def _smooth_cdf(self, z: np.ndarray) -> np.ndarray:
+        """(B, M) or (1, M) scores → (B, M)."""
+        below = self.smooth.cdf(torch.from_numpy(np.ascontiguousarray(z.T)))  # (M, B)
+        return below.numpy().T
+
+    # ------------------------------------------------------------------ the law
+
+    def cdf(self, values: np.ndarray) -> np.ndarray:
+        values = np.broadcast_to(np.asarray(values, dtype=np.float64), (self.n_rows, np.shape(values)[1]))
+        return self._in_parts(lambda some, part: some._cdf(values[part]), values.shape[1])
+
+    def _cdf(self, values: np.ndarray) -> np.ndarray:
+        slack = 0.0 if self.domain.step is None else 1e-3 * self.domain.step
+        passed = np.searchsorted(self.domain.atom_values, values + slack, side="right")
+        running = np.concatenate([np.zeros((self.n_rows, 1)), self._p[:, :-1].cumsum(1)], axis=1)
+        atoms = np.take_along_axis(running, passed, axis=1)
+        return np.minimum(atoms + self._p[:, -1:] * self._smooth_cdf(self.domain.cdf_score(values)), 1.0)
+
+    def quantile(self, levels: np.ndarray) -> np.ndarray:
+        levels = np.clip(np.asarray(levels, dtype=np.float64), LEAST_LEVEL, 1 - LEAST_LEVEL)
+        return self._in_parts(lambda some, _: some._quantile(levels), len(levels))
+
+    def _quantile(self, levels: np.ndarray) -> np.ndarray:
+        level = torch.from_numpy(levels)[:, None].expand(-1, self.n_rows)
+        symbol, z = (part.numpy().T for part in self.conditional.symbol_and_score(level))  # (B, L)
+        if not self.domain.has_room:
+            symbol = np.minimum(symbol, len(self.domain.atoms) - 1)
+        return self.domain.values_of(symbol, np.clip(z, -SCORE_LIMIT, SCORE_LIMIT))
+
+    def log_prob(self, values: np.ndarray) -> np.ndarray:
+        values = np.broadcast_to(np.asarray(values, dtype=np.float64), (self.n_rows, np.shape(values)[1]))
+        return self._in_parts(lambda some, part: some._log_prob(values[part]), values.shape[1])
+
+    def _log_prob(self, values: np.ndarray) -> np.ndarray:
+        cells = self.domain.encode(values.T.ravel()).reshape(*values.T.shape, 4)  # (M, B, 4)
+        symbol = cells[..., 0].T.astype(int)
+        with np.errstate(divide="ignore"):
+            log_p = np.log(np.take_along_axis(self._p, symbol, axis=1))
+        inside = smooth_log_prob(self.smooth, torch.from_numpy(cells)).numpy().T
+        log_p = log_p + np.where(symbol == len(self.domain.atoms), inside, 0.0)
+        return np.where(self.domain.is_possible(values), log_p, -np.inf)
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        symbol, component = _draw(self._p, n, rng), _draw(self._weights, n, rng)  # (B, n)
+        loc, scale = (np.take_along_axis(part.numpy(), component, 1) for part in (self.smooth.loc, self.smooth.scale))
+        noise = self.smooth.kernel.inverse_cdf(torch.from_numpy(_uniform((self.n_rows, n), rng))).numpy()
+        return self.domain.values_of(symbol, np.clip(loc + scale * noise, -SCORE_LIMIT, SCORE_LIMIT))
+
+    # ------------------------------------------------------------------ masses one by one
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether every possible value has a mass, and they are few enough to be listed."""
+        return 0 < len(self.domain.edges) <= FEW_CELLS + 1
+
+    @cached_property
+    def _cell_masses(self) -> np.ndarray:
+        """(B, C) of the cells of a short grid, atoms included."""
+        return self._in_parts(lambda some, _: some._masses_of_cells(), len(self.domain.edges))
+
+    def _masses_of_cells(self) -> np.ndarray:
+        edges = open_ended(self.domain.edges)
+        edges[0], edges[-1] = -np.inf, np.inf
+        masses = self._p[:, -1:] * np.diff(self._smooth_cdf(edges[None, :]), axis=1)
+        at = np.searchsorted(self.domain.cell_values, self.domain.atom_values - 0.5 * (self.domain.step or 0.0))
+        masses[:, at] += self._p[:, :-1]
+        return masses
+
+    def masses(self) -> tuple[np.ndarray, np.ndarray]:
+        if len(self.domain.edges):
+            return self.domain.cell_values, self._cell_masses
+        return self.domain.atom_values, self._p[:, :-1]
+
+    # ------------------------------------------------------------------ summaries
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._moments[0]
+
+    @property
+    def std(self) -> np.ndarray:
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation, (B,) each."""
+        if self.is_listed:
+            values, p = self.domain.cell_values, self._cell_masses
+            mean = p @ values
+            return mean, np.sqrt((p * (values - mean[:, None]) ** 2).sum(1))
+        mean, variance = self._smooth_moments()
+        atoms, p = self.domain.atom_values, self._p
+        whole = p[:, :-1] @ atoms + p[:, -1] * mean
+        spread = (p[:, :-1] * (atoms - whole[:, None]) ** 2).sum(1) + p[:, -1] * (variance + (mean - whole) ** 2)
+        return whole, np.sqrt(np.maximum(spread, 0.0))
+
+    def _smooth_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the smooth part: by quadrature in each component that counts, then over them."""
+        row, component = np.nonzero(self._weights > LEAST_WEIGHT)
+        weight = self._weights[row, component]
+        nodes, shares = _nodes(self.smooth)
+        loc, scale = self.smooth.loc.numpy()[row, component], self.smooth.scale.numpy()[row, component]
+        first, second = np.empty(len(row)), np.empty(len(row))
+        size = max(1, ENTRIES // len(nodes))
+        for part in (slice(start, start + size) for start in range(0, len(row), size)):
+            z = np.clip(loc[part, None] + scale[part, None] * nodes, -SCORE_LIMIT, SCORE_LIMIT)
+            values = self.domain.quick_value(z)
+            first[part] = values @ shares
+            second[part] = (values - first[part, None]) ** 2 @ shares
+        total = np.bincount(row, weight, self.n_rows)
+        mean = np.bincount(row, weight * first, self.n_rows) / total
+        variance = np.bincount(row, weight * (second + (first - mean[row]) ** 2), self.n_rows) / total
+        return mean, variance
+
+    @cached_property
+    def mode(self) -> np.ndarray:
+        """(B,) Masses are compared with masses. Where there is a density, an atom wins if it outweighs the whole smooth
+        part, since a mass and a density cannot be compared."""
+        if self.is_listed:
+            return self.domain.cell_values[self._cell_masses.argmax(1)]
+        densest, log_p = self._in_parts(lambda some, _: some._densest(), 3 * len(self.domain.segments[0])).T
+        if not self.domain.atoms:
+            return densest
+        atom = self._p[:, :-1].argmax(1)
+        rival = np.exp(log_p) if self.domain.step is not None else self._p[:, -1]
+        return np.where(self._p[np.arange(self.n_rows), atom] >= rival, self.domain.atom_values[atom], densest)
+
+    def _densest(self) -> np.ndarray:
+        """(B, 2) the densest value of the smooth part and its log density or mass. It is looked for in the middle of
+        components and all over what the marginal holds level, without the outermost hundredths, where a density may have
+        poles: at a bound."""
+        edges, _ = self.domain.segments
+        inside = [edges[:-1] + share * np.diff(edges) for share in (0.01, 0.5, 0.99)]
+        shared = np.broadcast_to(np.concatenate(inside), (self.n_rows, 3 * (len(edges) - 1)))
+        inner = self.smooth.quantile(torch.tensor([[0.01], [0.99]], dtype=torch.float64).expand(-1, self.n_rows)).numpy()
+        inner = np.clip(inner, -SCORE_LIMIT, SCORE_LIMIT)[..., None]
+        z = np.clip(np.concatenate([self.smooth.loc.numpy(), shared], axis=1), *inner)
+        values = self.domain.smooth_value(z)
+        log_p = self._log_prob(values)
+        best = np.arange(self.n_rows), log_p.argmax(1)
+        return np.stack([values[best], log_p[best]], axis=1)
+
+    def entropy(self) -> np.ndarray:
+        if self.is_listed:
+            return _entropy(self._cell_masses)
+        if self.domain.step is not None:  # too many cells to list: at values of equal shares
+            levels = (np.arange(N_SHARES) + 0.5) / N_SHARES
+            return self._in_parts(lambda some, _: -some._log_prob(some._quantile(levels)).mean(1), N_SHARES)
+        return _entropy(self._p) + self._p[:, -1] * self._in_parts(lambda some, _: some._smooth_entropy(), 1000)
+
+    def _smooth_entropy(self) -> np.ndarray:
+        """−E[log q(z)] by quadrature, −E[log dz/dx] over the segments on which the marginal is level."""
+        nodes, shares = _nodes(self.smooth)
+        loc, scale = self.smooth.loc.numpy(), self.smooth.scale.numpy()  # (B, K)
+        z = np.clip(loc[..., None] + scale[..., None] * nodes, -SCORE_LIMIT, SCORE_LIMIT).reshape(self.n_rows, -1)
+        weights = (self._weights[..., None] * shares).reshape(self.n_rows, -1)
+        log_q = self.smooth.log_prob(torch.from_numpy(np.ascontiguousarray(z.T))).numpy().T
+        edges, log_density = self.domain.segments
+        share = np.diff(self._smooth_cdf(open_ended(edges)[None, :]), axis=1)
+        normal = (weights * (0.5 * z**2 + LOG_SQRT_2PI)).sum(1)
+        return -(weights * log_q).sum(1) - share @ log_density - normal
+
+
+def _nodes(smooth: KernelMixture) -> tuple[np.ndarray, np.ndarray]:
+    """Where a standard component is evaluated and with which weights: the trapezoidal rule, finer for long grids, whose
+    values jump."""
+    t = np.linspace(-7, 7, 57) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 481)
+    density = smooth.kernel.log_density(torch.from_numpy(t)).exp().numpy()
+    return t, density / density.sum()
+
+
+def _entropy(p: np.ndarray) -> np.ndarray:
+    return -(p * np.log(np.maximum(p, 1e-300))).sum(-1)
+
+
+def _uniform(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return np.clip(rng.random(shape), 1e-15, 1 - 1e-15)
+
+
+def _draw(p: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """(B, S) masses → (B, n) indices."""
+    running = p.cumsum(1)
+    u = _uniform((len(p), n), rng) * running[:, -1:]
+    if len(p) == 1:
+        found: Any = np.searchsorted(running[0], u[0], side="left")[None, :]
+    else:
+        found = np.stack([np.searchsorted(r, row, side="left") for r, row in zip(running, u, strict=True)])
+    return np.minimum(found, p.shape[1] - 1)

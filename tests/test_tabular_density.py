@@ -24,7 +24,7 @@ def test_log_prob_is_one_number_a_row(density, table):
 
 
 def test_fitting_beats_the_independent_marginals(density):
-    assert density.report_["held_out_nats_per_row"] < density.report_["held_out_nats_per_row_of_marginals"] - 0.3
+    assert density.report_["held_out_log_prob"] > density.report_["held_out_log_prob_of_marginals"] + 0.3
 
 
 def test_an_answer_does_not_depend_on_its_batch(density, table):
@@ -69,8 +69,8 @@ def test_numeric_conditional(density):
     low, high = heavy.interval(0.9)
     assert low < heavy.quantile(0.5) < high
     assert heavy.cdf(heavy.quantile(0.3)) == pytest.approx(0.3, abs=0.01)
-    draws = heavy.sample(2000, random_state=0)
-    assert np.mean(draws) == pytest.approx(heavy.mean, abs=4 * heavy.std / 2000**0.5)
+    draws = heavy.sample(50_000, random_state=0)
+    assert np.mean(draws) == pytest.approx(heavy.mean, abs=4 * heavy.std / 50_000**0.5 + 0.05)
     for level in (0.1, 0.25, 0.75, 0.9):
         assert np.mean(np.array(draws) <= heavy.quantile(level)) == pytest.approx(level, abs=0.04)
     assert np.std(draws) == pytest.approx(heavy.std, rel=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,8 +52,13 @@ class Density(BaseEstimator):
 
     def _begin(self) -> None:
         """Before anything is read: the options are checked and the seed is fixed."""
+        self._began = time.monotonic()
         check_options(self.get_params(deep=False))
         self.seed_ = seed_of(self.random_state)
+
+    def _seconds(self) -> float:
+        """Since fit was called."""
+        return round(time.monotonic() - self._began, 1)
 
     def _generator(self, random_state) -> torch.Generator:
         return torch.Generator().manual_seed(seed_of(random_state))
@@ -89,6 +95,12 @@ class Density(BaseEstimator):
             raise ModelFolderError(f"{path} is damaged: its parts do not fit together; fit or copy it again.") from None
         density.report_, density.seed_ = report, config.get("seed", 0)
         return density
+
+    def _describe_training(self) -> str:
+        """ "1,504 steps in 12 s (time is up …)"."""
+        r = self.report_
+        more = "; it was still getting better: more minutes would help" if r.get("is_cut_short") else ""
+        return f"{r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']}{more})"
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):

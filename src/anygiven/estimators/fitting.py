@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -45,12 +46,19 @@ def fit_models(
     checkpoint: str | None = None,
     fingerprint: str = "",
     verbose: bool | None = None,
+    began: float | None = None,
+    closing: float = 1.0,
 ) -> tuple[AnyOrderModel, list[Outcome]]:
-    """Each member from its own seed, on its own hold-out; together they share the time allowed."""
+    """Each member from its own seed, on its own hold-out; together they share what is left of the time allowed.
+
+    `began` is the monotonic time from which it counts; `closing` is what is kept for after the training, see train.
+    """
     check_architecture(recipe.architecture)
     settings = recipe.settings
     if settings.max_minutes is not None:
-        settings = replace(settings, max_minutes=settings.max_minutes / n_members)
+        passed = 0.0 if began is None else (time.monotonic() - began) / 60
+        left = max(settings.max_minutes - passed, 0.02 * settings.max_minutes)
+        settings = replace(settings, max_minutes=left / n_members)
     folder = FilePath(checkpoint) if checkpoint else None
     members, outcomes = [], []
     with training_bar(verbose, n_members) as report, _threads_for(recipe.architecture):
@@ -59,7 +67,8 @@ def fit_models(
             model = build_model(recipe.domains, recipe.architecture, mine.seed)
             learn, held = split(mine.seed)
             outcomes.append(train(model, learn, held, recipe.objective, mine, report and partial(report, k),
-                                  folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}"))  # fmt: skip
+                                  folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}",
+                                  closing=closing))  # fmt: skip
             members.append(model)
     for place in [*(folder / f"member-{k}" for k in range(n_members)), folder] if folder else []:
         remove_checkpoint(place)

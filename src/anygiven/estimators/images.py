@@ -59,6 +59,7 @@ from anygiven.variables.images import (
 MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with steps="auto"
 NOTHING_LEFT_OPEN = ("joint", "conditionals", "random", "modes")  # workloads that know or ask every pixel
 SCANS = (Slanted, RandomSlant, RandomScan)  # path networks were trained in these, and in raster order
+CLOSING = 16  # validations' time, for what is measured after the training
 N_VALID = 100  # images that the validation questions are about
 
 
@@ -167,12 +168,14 @@ class ImageDensity(Density):
             held = Pictures(images.levels[valid[:N_VALID].numpy()], self.domains_)
             return Pictures(images.levels[learn.numpy()], self.domains_), held.rows(torch.arange(len(held)))
 
-        self.model_, outcomes = fit_models(recipe, split, 1, self.checkpoint, fingerprint, self.verbose)
+        self.model_, outcomes = fit_models(recipe, split, 1, self.checkpoint, fingerprint, self.verbose, self._began,
+                                            CLOSING)  # fmt: skip
         outcome = outcomes[0]
         self.report_ = {
             "images": len(images), "size": list(images.size), "levels": images.n_levels,
             "parameters": self.model_.n_parameters, "steps": outcome.steps, "best_step": outcome.best_step,
-            "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
+            "training_seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
+            "is_cut_short": outcome.is_cut_short,
         }  # fmt: skip
         assert held is not None
         valid = held.rows(torch.arange(len(held)))
@@ -181,6 +184,7 @@ class ImageDensity(Density):
             self.report_["held_out_bits_per_dim"] = self._bits_along(Canonical(), valid.x)
         if self._scores_in_one_pass and self.workload == "any":
             self.report_["slants"] = self._slants(valid.x)
+        self.report_["seconds"] = self._seconds()
         return self
 
     def _bits_along(self, order: Protocol, x: Tensor) -> float:
@@ -535,7 +539,7 @@ class ImageDensity(Density):
         r = self.report_
         bits = r.get("held_out_bits_per_dim")
         lines = f"{r['images']:,} images, {_size(self.size_)}, {r['levels']} levels;\n{r['parameters']:,} parameters, "
-        lines += f"{r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']})."
+        lines += f"{self._describe_training()}."
         return lines + (f"\nHeld-out bits per dimension: {bits:.4f}." if bits is not None else "")
 
 

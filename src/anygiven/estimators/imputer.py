@@ -19,33 +19,40 @@ class AnyOrderImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     statistic : "mean", "median", "mode" or "draw"
         "draw" fills with one joint draw of the gaps.
-    schema, max_minutes, max_steps, random_state, verbose : as in TabularDensity
+    workload : as in TabularDensity; "gaps" trains for the gap patterns of the table itself.
+    schema, max_minutes, max_steps, verbose : as in TabularDensity
+    random_state : int or None
+        Of the fit, and of draws: with a seed every call of transform draws the same, with None each draws anew.
     """
 
-    def __init__(self, statistic="mean", schema=None, max_minutes=4.0, max_steps=None, verbose=None, random_state=0):
+    def __init__(
+        self, statistic="mean", schema=None, workload="any", max_minutes=4.0, max_steps=None, verbose=None, random_state=0
+    ):
         self.statistic = statistic
+        self.workload = workload
         self.schema = schema
         self.max_minutes = max_minutes
         self.max_steps = max_steps
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         X = self._checked(X, reset=True)
         self.density_ = TabularDensity(
             schema=self.schema,
+            workload=self.workload,
             max_minutes=self.max_minutes,
             max_steps=self.max_steps,
             verbose=self.verbose,
             random_state=self.random_state,
-        ).fit(X)
+        ).fit(X, sample_weight=sample_weight)
         return self
 
     def transform(self, X):
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         if self.statistic == "draw":
-            return self.density_.impute(X, draws=1)[0]
+            return self.density_.impute(X, draws=1, random_state=self.random_state)[0]
         return self.density_.impute(X, statistic=self.statistic)
 
     def _checked(self, X, reset: bool):

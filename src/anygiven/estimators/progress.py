@@ -39,7 +39,7 @@ def training_bar(verbose: bool | None, n_members: int) -> Iterator:
 
 
 def _note(progress: Progress) -> str:
-    return f"held-out nats per row {progress.valid_nats:.3f} (best {progress.best_nats:.3f})"
+    return f"held-out log probability {-progress.valid_nats:.3f} nats (best {-progress.best_nats:.3f})"
 
 
 @contextmanager

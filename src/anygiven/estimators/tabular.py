@@ -32,6 +32,7 @@ from anygiven.variables.domains import Domain, Numeric
 from anygiven.variables.tables import Column, fill_frame, is_gap, native_values, read_row
 
 N_DRAWING_ORDERS = 8
+SCHEMA_SHARE = 0.25  # of the time allowed: what the columns' own marginals may take
 N_HELD = 1000  # rows that orders are chosen by
 STATISTICS = ("mean", "median", "mode")
 
@@ -42,8 +43,9 @@ class TabularDensity(Density):
     Parameters
     ----------
     schema : dict, optional
-        Column → "continuous", "grid", "count", "categorical", "binary", "ordinal", "leave out", or a list of
-        its values in order. All other columns are inferred.
+        Column → "continuous", "grid", "count", "categorical", "binary", "ordinal", "leave out", a list of its values
+        in order, or a kind of number with its bounds: ("continuous", 0, 1), None for a side without one. All other
+        columns are inferred, bounds too.
     workload : str, dict or Workload
         Which questions will be asked: "any" (default), "joint", "marginals", "conditionals", "bernoulli",
         "gaps", or {"known": [...], "asked": [...]}.
@@ -57,7 +59,7 @@ class TabularDensity(Density):
         How many networks are trained and answer together; they share the time allowed. On the tables measured one
         network trained longer was as good, so one is the default.
     max_minutes : float
-        Training stops by then at the latest, and usually much earlier.
+        fit returns by then at the latest, and often much earlier.
     max_steps, width, depth, dropout, n_components, learning_rate, weight_decay, batch_size : optional
         Chosen by the table's size unless given.
     checkpoint : path, optional
@@ -65,6 +67,7 @@ class TabularDensity(Density):
     verbose : bool, optional
         Progress on standard error; by default only in a terminal.
     random_state : int
+        The same seed, the same model; None: another each time.
     """
 
     kind = "tabular"
@@ -111,19 +114,28 @@ class TabularDensity(Density):
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(self, X, y=None) -> TabularDensity:
-        """Learn from a table: pandas, polars, pyarrow, numpy, or a path to CSV or Parquet. Gaps may be anywhere."""
+    def fit(self, X, y=None, sample_weight=None) -> TabularDensity:
+        """Learn from a table: pandas, polars, pyarrow, numpy, or a path to CSV or Parquet. Gaps may be anywhere.
+
+        `sample_weight` is how much each row counts: a row of weight two counts as if it stood there twice.
+        """
         self._begin()
         table = read_table(X)
-        self.schema_ = schema_of(table, self.schema, self.seed_)
+        weight = _checked_weight(sample_weight, table.n_rows)
+        if weight is not None:
+            table = table.rows(weight > 0)
+            weight = weight[weight > 0]
+        soon = None if self.max_minutes is None else self._began + 60 * SCHEMA_SHARE * self.max_minutes
+        self.schema_ = schema_of(table, self.schema, self.seed_, weight, soon)
         cells, present = self.schema_.encode(table)
-        data = Data(torch.from_numpy(cells), torch.from_numpy(present))
+        counts = None if weight is None else torch.from_numpy(weight)
+        data = Data(torch.from_numpy(cells), torch.from_numpy(present), counts)
         self.architecture_ = self._architecture(len(data))
         objective = objective_of(self.workload, self.schema_, data.is_present, self.architecture_.network)
         recipe = Recipe(self.domains, self.architecture_, objective, self._settings(len(data)))
         fingerprint = fingerprint_of(recipe, str(self.workload), cells, present) if self.checkpoint else ""
         self.model_, outcomes = fit_models(
-            recipe, partial(_split, data), self.members, self.checkpoint, fingerprint, self.verbose
+            recipe, partial(_split, data), self.members, self.checkpoint, fingerprint, self.verbose, self._began
         )
         self.report_ = self._report(outcomes, data)
         if self.tried_orders:
@@ -131,6 +143,7 @@ class TabularDensity(Density):
             ranked = ranked_orders(self.model_, held, self.tried_orders, self.seed_)
             column_order = tuple(range(len(self.schema_.variables)))
             self.report_["orders"] = [order.order or column_order for order in ranked[: self.orders]]
+        self.report_["seconds"] = self._seconds()
         return self
 
     def _architecture(self, n_rows: int) -> Architecture:
@@ -166,10 +179,11 @@ class TabularDensity(Density):
             "members": len(outcomes),
             "steps": sum(o.steps for o in outcomes),
             "best_step": outcome.best_step,
-            "seconds": round(sum(o.seconds for o in outcomes), 1),
+            "training_seconds": round(sum(o.seconds for o in outcomes), 1),
             "stopped": outcome.stopped,
-            "held_out_nats_per_row": float(np.mean([o.best_nats for o in outcomes])),
-            "held_out_nats_per_row_of_marginals": float(np.mean([o.curve[0][2] for o in outcomes])),
+            "is_cut_short": any(o.is_cut_short for o in outcomes),
+            "held_out_log_prob": -float(np.mean([o.best_nats for o in outcomes])),
+            "held_out_log_prob_of_marginals": -float(np.mean([o.curve[0][2] for o in outcomes])),
             "curve": outcome.curve,
         }
 
@@ -490,9 +504,9 @@ class TabularDensity(Density):
         r = self.report_
         head = (
             f"{r['rows']:,} rows, {r['columns']} columns, {r['gaps']:,} gaps; {r['members']} network(s), "
-            f"{r['parameters']:,} parameters, {r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']}).\n"
-            f"Held-out nats per row: {r['held_out_nats_per_row']:.3f} "
-            f"(independent columns: {r['held_out_nats_per_row_of_marginals']:.3f}; lower is better)."
+            f"{r['parameters']:,} parameters, {self._describe_training()}.\n"
+            f"Held-out log probability: {r['held_out_log_prob']:.3f} nats per row "
+            f"(independent columns: {r['held_out_log_prob_of_marginals']:.3f}; higher is better)."
         )
         return f"{head}\n\n{self.schema_}"
 
@@ -500,6 +514,17 @@ class TabularDensity(Density):
 def _split(data: Data, seed: int) -> tuple[Data, Data]:
     learn, held = hold_out(len(data), seed)
     return data.rows(learn), data.rows(held)
+
+
+def _checked_weight(sample_weight, n_rows: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_rows,):
+        raise TableError(f"sample_weight has the shape {weight.shape} and the table {n_rows} rows; give one for each.")
+    if not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() <= 0:
+        raise TableError("sample_weight must be finite, nowhere below nought, and somewhere above it.")
+    return weight
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from anygiven.variables.text import Alphabet, Corpus, cells_of, read_corpus
 BLANK = "_"
 SCORED = 4096  # chunks scored at a time
 MUTUAL_NATS = 0.1  # what characters revealed together may know of each other, with steps="auto"
+CLOSING = 14  # validations' time, for what is measured after the training
 N_VALID = 200  # chunks that the validation questions are about, at least
 VALID_CHARACTERS = 12_800  # and so many characters: short chunks judge coarsely
 
@@ -182,17 +183,19 @@ class TextDensity(Density):
         if self.checkpoint:
             fingerprint = fingerprint_of(recipe, str(self.workload), np.asarray(corpus.symbols[: 1 << 24]), corpus.ends)
         self.model_, outcomes = fit_models(
-            recipe, lambda _: (learn, held), 1, self.checkpoint, fingerprint, self.verbose
+            recipe, lambda _: (learn, held), 1, self.checkpoint, fingerprint, self.verbose, self._began, CLOSING
         )
         outcome = outcomes[0]
         self.report_ = {
             "characters": len(corpus), "length": self.length, "alphabet": self.alphabet_.characters,
             "parameters": self.model_.n_parameters, "steps": outcome.steps, "best_step": outcome.best_step,
-            "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
+            "training_seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
+            "is_cut_short": outcome.is_cut_short,
         }  # fmt: skip
         self.report_["losses"] = losses_by_evidence(self.model_, held)
         if is_held_out:
             self.report_["held_out_bits_per_character"] = self._score(held).bits_per_character
+        self.report_["seconds"] = self._seconds()
         return self
 
     def _architecture(self, n_characters: int) -> Architecture:
@@ -420,8 +423,7 @@ class TextDensity(Density):
         held_out = "Too short for a part to be held out" if bits is None else f"Held-out bits per character: {bits:.3f}"
         return (
             f"{r['characters']:,} characters in pieces of {r['length']}, {len(r['alphabet'])} symbols "
-            f"{r['alphabet'][:60]!r};\n{r['parameters']:,} parameters, {r['steps']:,} steps in {r['seconds']:.0f} s "
-            f"({r['stopped']}).\n{held_out}."
+            f"{r['alphabet'][:60]!r};\n{r['parameters']:,} parameters, {self._describe_training()}.\n{held_out}."
         )
 
 

@@ -43,21 +43,23 @@ class Outcome:
     best_nats: float = math.inf
     best_step: int = 0
     stopped: str = ""
+    is_cut_short: bool = False  # by the clock, while the validation questions were still answered better and better
     curve: list[tuple[int, float, float]] = field(default_factory=list)  # step, seconds, validation nats
 
 
 @dataclass(frozen=True)
 class Data:
-    """Cells (n, N, 4) and is_present (n, N)."""
+    """Cells (n, N, 4) and is_present (n, N); how much each row counts (n,), all alike if it is None."""
 
     x: Tensor
     is_present: Tensor
+    weight: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.x)
 
     def rows(self, index) -> Data:
-        return Data(self.x[index], self.is_present[index])
+        return Data(self.x[index], self.is_present[index], None if self.weight is None else self.weight[index])
 
 
 Watch = Callable[[AnyOrderModel, int, float], None]  # model, step, seconds spent
@@ -81,35 +83,40 @@ def train(
     checkpoint: FilePath | None = None,
     fingerprint: str = "",
     watch: Watch | None = None,
+    closing: float = 1.0,
 ) -> Outcome:
     """Fit the model in place; it ends with the best averaged weights seen on the validation questions.
 
-    `watch` is called beside each validation, with the averaged weights in place; its time does not count.
+    `watch` is called beside each validation, with the averaged weights in place; its time does not count. Of the time
+    allowed, that of `closing` validations is kept for what the caller does afterwards.
     """
     keep_freed_memory()
-    return _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch).go(report)
+    return _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch, closing).go(report)
 
 
 class _Run:
     """One training run: weights, their running average, the best so far, the optimiser, the clock."""
 
-    def __init__(self, model, data, valid, objective, settings: Settings, checkpoint, fingerprint, watch):
+    def __init__(self, model, data, valid, objective, settings: Settings, checkpoint, fingerprint, watch, closing):
         self.model, self.data, self.objective, self.settings = model, data, objective, settings
         self.checkpoint, self.fingerprint, self.watch, self.watched = checkpoint, fingerprint, watch, 0.0
         self.max_steps = settings.max_steps  # at most, however much time there is
         self.clock = time.process_time if settings.processor_time else time.monotonic
+        self.begun, self.closing = self.clock(), closing
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.optimizers = optimizers_for(model, settings)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
         self.best = {name: p.clone() for name, p in self.average.items()}
         self.questions = _validation_questions(valid, objective, settings)
+        weight = getattr(data, "weight", None)
+        self.running = None if weight is None else weight.double().cumsum(0)  # rows are drawn as often as they count
         self.outcome, self.step, self.spent = Outcome(), 0, 0.0
         self.train_nats, self.stale = math.nan, 0
         self.evaluating = self.evaluation_seconds = 0.0  # in all, and the last time
 
     def go(self, report: Callable[[Progress], None] | None) -> Outcome:
         self._resume()
-        started, saved = self.clock() - self.spent, time.monotonic()
+        started, saved = self.begun - self.spent, time.monotonic()
         if self.step == 0:
             self._evaluate(0.0)
             self.spent = self.clock() - started - self.watched
@@ -139,8 +146,7 @@ class _Run:
             optimizer.zero_grad(set_to_none=True)
             for group in optimizer.param_groups:
                 group["lr"] = self.settings.learning_rate * self._rate()
-        rows = torch.randint(len(self.data), (self.settings.batch_size,), generator=self.generator)
-        batch = self.data.rows(rows)
+        batch = self.data.rows(self._draw_rows())
         objective = self.objective.at(self.step / self.settings.max_steps)
         path, weights = objective.draw(batch.is_present, self.generator)
         torch.manual_seed(self.settings.seed * 1_000_003 + self.step)  # dropout, the same after a resume
@@ -154,6 +160,13 @@ class _Run:
         self._average()
         value = float(loss.detach())
         self.train_nats = value if math.isnan(self.train_nats) else 0.98 * self.train_nats + 0.02 * value
+
+    def _draw_rows(self) -> Tensor:
+        size = (self.settings.batch_size,)
+        if self.running is None:
+            return torch.randint(len(self.data), size, generator=self.generator)
+        u = torch.rand(size, generator=self.generator, dtype=torch.float64) * self.running[-1]
+        return torch.searchsorted(self.running, u, right=True).clamp(max=len(self.data) - 1)
 
     def _rate(self) -> float:
         """Linear warm-up, then a half cosine to nought, or level."""
@@ -215,14 +228,18 @@ class _Run:
 
     def _fit_schedule(self, seconds_per_step: float) -> None:
         if self.settings.max_minutes is not None:
-            allowed = 60 * self.settings.max_minutes
+            allowed = self._allowed()
             left = (allowed - self.spent) * (1 - self._evaluations() * self.evaluation_seconds / allowed)
             fits = self.step + int(left / max(seconds_per_step, 1e-9))
             self.settings = replace(self.settings, max_steps=max(1, min(self.max_steps, max(fits, self.step + 1))))
 
+    def _allowed(self) -> float:
+        """Seconds, without those that are kept for a last validation and what follows it."""
+        allowed = 60 * (self.settings.max_minutes or math.inf)
+        return max(allowed - (1 + self.closing) * self.evaluation_seconds, 0.5 * allowed)
+
     def _look_at_the_clock(self) -> None:
-        allowed = self.settings.max_minutes
-        if allowed is not None and self.spent >= 60 * allowed and self.step < self.settings.max_steps:
+        if self.spent >= self._allowed() and self.step < self.settings.max_steps:
             self.outcome.stopped = self.outcome.stopped or "time is up"
 
     def _evaluations(self) -> int:
@@ -238,9 +255,11 @@ class _Run:
 
     def _finish(self) -> Outcome:
         self.outcome.steps, self.outcome.seconds = self.step, self.spent
-        self.outcome.stopped = self.outcome.stopped or "all steps done"
+        is_by_clock = self.outcome.stopped == "time is up" or self.settings.max_steps < self.max_steps
+        self.outcome.stopped = self.outcome.stopped or ("time is up" if is_by_clock else "all steps done")
         if self.outcome.curve[-1][0] < self.step:
             self._evaluate(self.spent)
+        self.outcome.is_cut_short = is_by_clock and self.stale < 2
         if self.checkpoint:
             self._save()  # so that a run of several members does not train this one again
         self._load(self.best)
@@ -290,5 +309,7 @@ def _validation_questions(valid: Data, objective: Objective, settings: Settings)
         return []
     every = torch.arange(len(valid)).repeat(max(1, math.ceil(settings.validation_rows / len(valid))))
     path, weights = objective.unshared.draw(valid.is_present[every], generator)
+    if valid.weight is not None:
+        weights = weights * (valid.weight / valid.weight.mean())[every, None]
     chunks = torch.arange(len(every)).split(2048)
     return [(valid.x[every[rows]], path.rows(rows), weights[rows]) for rows in chunks]

@@ -216,10 +216,10 @@ class Numeric(Domain):
         """Whether anything but the atoms is possible."""
         if self.step is None or not np.isfinite(self.bounds).all():
             return True
-        low, high = self._to_axis(np.array(self.bounds))
+        low, high = self.to_axis(np.array(self.bounds))
         return high - low + 1 > len(self.atoms)
 
-    def _to_axis(self, values: np.ndarray) -> np.ndarray:
+    def to_axis(self, values: np.ndarray) -> np.ndarray:
         """User's units → the marginal's axis (cells of the grid, or the values themselves)."""
         return values if self.step is None else np.round((values - self.origin) / self.step)
 
@@ -237,7 +237,7 @@ class Numeric(Domain):
             return (values >= low) & (values <= high)
         slack = ON_GRID * self.step
         with np.errstate(over="ignore", invalid="ignore"):
-            off = np.abs((values - self.origin) / self.step - self._to_axis(values))
+            off = np.abs((values - self.origin) / self.step - self.to_axis(values))
         return (values >= low - slack) & (values <= high + slack) & (off <= ON_GRID)
 
     def is_far(self, values: np.ndarray) -> np.ndarray:
@@ -259,9 +259,9 @@ class Numeric(Domain):
         ends = self.marginal.value(np.array([-SCORE_LIMIT, SCORE_LIMIT]))
         low, high = np.ceil(ends[0] - 0.5 + ON_GRID), np.floor(ends[1] + 0.5 - ON_GRID)
         if self.atoms:
-            first, last = self._to_axis(np.array([self.atoms[0], self.atoms[-1]], dtype=float))
+            first, last = self.to_axis(np.array([self.atoms[0], self.atoms[-1]], dtype=float))
             low, high = min(low, first), max(high, last)
-        bounds = self._to_axis(np.array(self.bounds))
+        bounds = self.to_axis(np.array(self.bounds))
         low, high = max(low, bounds[0]), min(high, bounds[1])
         return np.arange(low, high + 1) if high - low < MAX_LISTED_CELLS else np.empty(0)
 
@@ -283,7 +283,7 @@ class Numeric(Domain):
 
     @cached_property
     def _positions(self) -> np.ndarray:
-        return np.append(self.marginal.score(self._to_axis(self.atom_values)), 0.0)
+        return np.append(self.marginal.score(self.to_axis(self.atom_values)), 0.0)
 
     def positions(self) -> np.ndarray:
         return self._positions
@@ -291,7 +291,7 @@ class Numeric(Domain):
     def encode(self, values: np.ndarray) -> np.ndarray:
         """The nearest possible value's cell; `is_possible` tells which values are one."""
         values = np.clip(np.asarray(values, dtype=np.float64), *self.bounds)
-        axis = self._to_axis(values)
+        axis = self.to_axis(values)
         cells = np.zeros((len(values), len(CELL)))
         cells[:, SYMBOL] = self.symbols_of(values)
         if self.step is None:
@@ -306,10 +306,10 @@ class Numeric(Domain):
 
     def symbols_of(self, values: np.ndarray) -> np.ndarray:
         """The atom each value is, or the number of atoms for the smooth part."""
-        n, axis = len(self.atoms), self._to_axis(np.asarray(values, dtype=np.float64))
+        n, axis = len(self.atoms), self.to_axis(np.asarray(values, dtype=np.float64))
         if n == 0:
             return np.zeros(axis.shape, dtype=np.int64)
-        atoms = self._to_axis(self.atom_values)
+        atoms = self.to_axis(self.atom_values)
         at = np.clip(np.searchsorted(atoms, axis), 0, n - 1)
         return np.where(atoms[at] == axis, at, n)
 
@@ -336,7 +336,7 @@ class Numeric(Domain):
 
     def snap(self, values: np.ndarray) -> np.ndarray:
         """The nearest value of the grid; the value itself where there is no grid."""
-        return self._from_axis(self._to_axis(np.asarray(values, dtype=np.float64)))
+        return self._from_axis(self.to_axis(np.asarray(values, dtype=np.float64)))
 
     def smooth_value(self, z: np.ndarray) -> np.ndarray:
         """Normal score → value of the smooth part, on the grid if there is one.
@@ -396,7 +396,7 @@ class Numeric(Domain):
 
     def score_edges(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The scores between which a value's cell of the grid lies."""
-        axis = self._to_axis(np.asarray(values, dtype=np.float64))
+        axis = self.to_axis(np.asarray(values, dtype=np.float64))
         return self.marginal.score(axis - 0.5), self.marginal.score(axis + 0.5)
 
     def describe(self) -> str:

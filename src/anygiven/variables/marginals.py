@@ -239,6 +239,16 @@ def _spread_ties(values: np.ndarray) -> np.ndarray:
     return values + ((rank + 0.5) / np.repeat(counts, counts) - 0.5)
 
 
+def weighted_values(values: np.ndarray, weight: np.ndarray, n: int, is_grid: bool) -> np.ndarray:
+    """n values that are spread as the weighted ones are: between two of them, unless they stand on a grid."""
+    order = np.argsort(values, kind="stable")
+    values, running = values[order], np.cumsum(weight[order])
+    levels = (np.arange(max(n, 2)) + 0.5) / max(n, 2) * running[-1]
+    if is_grid:
+        return values[np.searchsorted(running, levels)]
+    return np.interp(levels, running - 0.5 * weight[order], values)
+
+
 def fit_marginal(
     values: np.ndarray, is_grid: bool, rng: np.random.Generator, bounds: tuple[float, float] = (-np.inf, np.inf)
 ) -> Marginal:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from anygiven.variables.domains import (
     CELL,
     ON_GRID,
     OTHER,
+    SYMBOL,
     Binary,
     Categorical,
     Continuous,
@@ -29,7 +31,7 @@ from anygiven.variables.domains import (
     domain_from_json,
     plain_text,
 )
-from anygiven.variables.marginals import fit_marginal
+from anygiven.variables.marginals import fit_marginal, weighted_values
 from anygiven.variables.tables import (
     SECONDS_PER_DAY,
     Column,
@@ -49,6 +51,7 @@ ID_NAME = re.compile(r"(^|[_\s.-])(id|no|nr|nbr|uuid|guid|key|index|number)$|ID$
 CODE_NAME = re.compile(r"(^|[_\s.-])(id|code|type|class|category|zip|zipcode|postcode|group)$", re.IGNORECASE)
 NUMERIC = ("continuous", "grid", "count")
 OVERRIDES = (*NUMERIC, "categorical", "binary", "ordinal", "leave out")
+N_IN_A_HURRY = 400  # values from which a column is fitted where there are many columns and little time
 FEW_TO_BOUND = 30  # values tell nothing of where they must end
 MISSED_BEYOND = 5  # values expected beyond a bound, and not one there: the bound is real
 Bounds = tuple[float, float]
@@ -285,8 +288,13 @@ def _encode(column: Column, is_present: np.ndarray, variable: Variable) -> np.nd
 # ------------------------------------------------------------------ inference
 
 
-def infer_schema(table: Table, overrides: dict[str, Any] | None = None, seed: int = 0) -> Schema:
-    """Decide what every column represents. `overrides` maps a column to a kind, or to its values in order."""
+def infer_schema(
+    table: Table, overrides: dict[str, Any] | None = None, seed: int = 0, soon: float | None = None
+) -> Schema:
+    """Decide what every column represents. `overrides` maps a column to a kind, or to its values in order.
+
+    Columns reached after the monotonic time `soon` are fitted from fewer values.
+    """
     overrides = {str(name): override for name, override in (overrides or {}).items()}
     if table.n_rows == 0:
         raise TableError("The table has no rows; give at least one row to learn from.")
@@ -299,7 +307,8 @@ def infer_schema(table: Table, overrides: dict[str, Any] | None = None, seed: in
         if not column.is_present.any():
             raise TableError(f"Column {column.name!r} has no value at all; drop it before fitting.")
         try:
-            domain = _infer_domain(column, overrides.get(column.name), rng)
+            is_late = soon is not None and time.monotonic() > soon
+            domain = _infer_domain(_some(column, rng) if is_late else column, overrides.get(column.name), rng)
             variables.append(Variable(column.name, domain, column.storage, column.label))
         except _LeftOut as reason:
             left_out[column.name] = str(reason)
@@ -308,6 +317,16 @@ def infer_schema(table: Table, overrides: dict[str, Any] | None = None, seed: in
             "No column can be modelled: all look like identifiers or free text; override them in the schema."
         )
     return Schema(tuple(variables), left_out, table.backend)
+
+
+def _some(column: Column, rng: np.random.Generator) -> Column:
+    """At most so many present numbers, the outermost among them, as quickly tell the marginal; categories as they are."""
+    present = np.flatnonzero(column.is_present)
+    if column.values.dtype == object or len(present) <= N_IN_A_HURRY:
+        return column
+    ends = [present[column.present.argmin()], present[column.present.argmax()]]
+    kept = np.union1d(rng.choice(present, N_IN_A_HURRY, replace=False), ends)
+    return replace(column, values=column.values[kept], is_present=column.is_present[kept])
 
 
 def _infer_domain(column: Column, override: Any, rng: np.random.Generator) -> Domain:
@@ -530,9 +549,50 @@ def _ends_at_nought(distances: np.ndarray) -> bool:
     return bool(expected >= MISSED_BEYOND)
 
 
-def schema_of(source: Any, overrides: dict[str, Any] | None = None, seed: int = 0) -> Schema:
+def reweighted(schema: Schema, table: Table, weight: np.ndarray, seed: int = 0) -> Schema:
+    """The same columns, with the masses and marginals of rows that count as much as their weights (n,) say."""
+    by_name = {column.name: column for column in table.columns}
+    rng = np.random.default_rng(seed)
+    variables = [
+        replace(v, domain=_reweighted(v.domain, by_name[v.name], weight[by_name[v.name].is_present], rng))
+        for v in schema.variables
+    ]
+    return replace(schema, variables=tuple(variables))
+
+
+def _reweighted(domain: Domain, column: Column, weight: np.ndarray, rng: np.random.Generator) -> Domain:
+    present, n_effective = column.present, weight.sum() ** 2 / (weight**2).sum()
+    symbols = domain.encode(present)[:, SYMBOL].astype(int)
+    counts = np.bincount(symbols, weight, domain.n_symbols) * (n_effective / weight.sum())
+    if not isinstance(domain, Numeric):
+        return replace(domain, counts=tuple(counts.tolist()))  # type: ignore[call-arg]
+    is_smooth = symbols == len(domain.atoms)
+    if is_smooth.sum() < 5:
+        return replace(domain, counts=tuple(counts.tolist()))
+    axis = domain.to_axis(present[is_smooth])
+    values = weighted_values(axis, weight[is_smooth], int(np.ceil(counts[-1])), domain.step is not None)
+    ends = domain.to_axis(np.array(domain.bounds))
+    marginal = fit_marginal(values, domain.step is not None, rng, (ends[0], ends[1]))
+    cells = domain.to_axis(domain.atom_values) if domain.step is not None else []
+    return replace(
+        domain,
+        counts=tuple(counts.tolist()),
+        marginal=marginal.without([(cell - 0.5, cell + 0.5) for cell in cells]),
+    )
+
+
+def schema_of(
+    source: Any,
+    overrides: dict[str, Any] | None = None,
+    seed: int = 0,
+    weight: np.ndarray | None = None,
+    soon: float | None = None,
+) -> Schema:
     """Read a table and infer its schema, warning about what was left out."""
-    schema = infer_schema(read_table(source), overrides, seed)
+    table = read_table(source)
+    schema = infer_schema(table, overrides, seed, soon)
+    if weight is not None:
+        schema = reweighted(schema, table, weight, seed)
     for name, reason in schema.left_out.items():
         if reason != "asked for":
             warnings.warn(f"Column {name!r} is left out: it looks like {reason}.", AnyGivenWarning, stacklevel=3)

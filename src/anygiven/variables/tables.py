@@ -68,6 +68,11 @@ class Table:
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
+    def rows(self, is_kept: np.ndarray) -> Table:
+        """Some of the rows, of the columns alone: the frame is not cut."""
+        columns = tuple(replace(c, values=c.values[is_kept], is_present=c.is_present[is_kept]) for c in self.columns)
+        return Table(columns, int(is_kept.sum()), self.backend, self.native)
+
     @property
     def index(self) -> Any:
         """The row labels of a pandas frame; None for all others."""

@@ -10,10 +10,13 @@ from torch import Tensor, nn
 
 from anygiven.heads.conditionals import Conditionals, JointHead
 from anygiven.networks.absorbing import AbsorbingNetwork
-from anygiven.networks.hiding import EVIDENCE, NEVER
+from anygiven.networks.hiding import EVIDENCE, NEVER, hide
 from anygiven.networks.path import PathNetwork
+from anygiven.variables.domains import LOG_WIDTH
 
 MAX_UNROLLED_ROWS = 8192  # bounds the memory of a path that is unrolled into looks
+FEW_ROWS = 32  # are looked at as they are
+SHARED = 0.8  # of the rows at most must be distinct for their sorting to pay
 
 
 class AnyOrderModel(nn.Module, ABC):
@@ -92,8 +95,32 @@ class LookingModel(Unrolled):
     def look(
         self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
     ) -> Conditionals:
-        features = self.network(x, is_evidence, mode) if self.network.takes_mode else self.network(x, is_evidence)
-        return self.head(features, columns)
+        if self.network.takes_mode:
+            return self.head(self.network(x, is_evidence, mode), columns)
+        return self.head(self._features(x, is_evidence), columns)
+
+    def _features(self, x: Tensor, is_evidence: Tensor) -> Tensor:
+        """Of every row; rows that know the same are looked at once."""
+        if torch.is_grad_enabled() or len(x) < FEW_ROWS:
+            return self.network(x, is_evidence)
+        some = slice(0, max(FEW_ROWS, len(x) // 16))  # where hardly any of these are alike, it is not worth the search
+        first, place = distinct_rows(hide(x[some], is_evidence[some]), is_evidence[some])
+        if len(first) > SHARED * len(place):
+            return self.network(x, is_evidence)
+        first, place = distinct_rows(hide(x, is_evidence), is_evidence)
+        return self.network(x[first], is_evidence[first])[place]
+
+
+def distinct_rows(hidden: Tensor, is_evidence: Tensor) -> tuple[Tensor, Tensor]:
+    """(U,) one row of each kind, and (B,) which of these each row is like, for cells (B, N, 4) without what is hidden."""
+    numbers = hidden[..., :LOG_WIDTH].contiguous().view(torch.int32).flatten(1).long()
+    numbers = torch.cat([numbers, is_evidence.long()], dim=1)
+    factors = torch.randint(1 << 62, (numbers.shape[1],), generator=torch.Generator().manual_seed(0)) | 1
+    _, place = ((numbers ^ (numbers >> 13)) * factors).sum(1).unique(return_inverse=True)
+    first = torch.empty(int(place.max()) + 1, dtype=torch.int64).scatter_(0, place, torch.arange(len(place)))
+    if not torch.equal(numbers[first][place], numbers):  # two kinds under one number: as good as never
+        first = place = torch.arange(len(numbers))
+    return first, place
 
 
 class EnsembleModel(Unrolled):

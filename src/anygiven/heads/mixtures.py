@@ -14,6 +14,7 @@ from anygiven.heads.conditional import Conditional, Head, uniform
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 LEAST_LEVEL = 1e-9  # quantiles further out are those of this level
 MAX_ITERATIONS = 100
+N_PARTS = 32
 NARROW = 1e-2  # intervals narrower than this many scales are density × width
 
 
@@ -174,20 +175,27 @@ class KernelMixture(Conditional):
         return (self.kernel.cdf(self._standard(value)) * self.log_weights.exp()).sum(-1)
 
     def quantile(self, level: Tensor | float) -> Tensor:
-        """Between the components' own quantiles: Newton's steps while they stay inside what is known, else halves."""
+        """Between the components' own quantiles: closed in on in two rounds, then by Newton's steps while they stay
+        inside what is known, else by halves."""
         level = torch.as_tensor(level, dtype=self.loc.dtype).clamp(LEAST_LEVEL, 1 - LEAST_LEVEL)
         own = self.loc + self.scale * self.kernel.inverse_cdf(level).unsqueeze(-1)  # (…, K)
         low, high = own.amin(-1), own.amax(-1)
-        weights, z = self.log_weights.exp(), (low + high) / 2
+        weights, shares = self.log_weights.exp(), torch.arange(1, N_PARTS, dtype=low.dtype) / N_PARTS
+        for _ in range(2):
+            width = (high - low) / N_PARTS
+            inner = low + (high - low) * shares.view(-1, *[1] * low.dim())  # (parts − 1, …)
+            passed = (self.cdf(inner) < level).sum(0)
+            low, high = low + width * passed, low + width * (passed + 1)
+        z = (low + high) / 2
         for _ in range(MAX_ITERATIONS):
             t = self._standard(z)
             missed = (weights * self.kernel.cdf(t)).sum(-1) - level
             low, high = torch.where(missed < 0, z, low), torch.where(missed < 0, high, z)
             density = (weights * self.kernel.log_density(t).exp() / self.scale).sum(-1)
             newton = z - missed / density.clamp(min=1e-30)
-            after = torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
-            # Newton stops where its step is as good as nought; halves stop where nothing is left to halve.
-            if bool(((after - z).abs() <= torch.finfo(z.dtype).eps * 4 * (1 + z.abs())).all()):
+            after = torch.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
+            # Newton has about squared the error of the step before; halves go on until nothing is left to halve.
+            if bool(((after - z).abs() <= torch.finfo(z.dtype).eps ** 0.7 * (1 + z.abs())).all()):
                 return after
             z = after
         return z

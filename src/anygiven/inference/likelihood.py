@@ -21,7 +21,7 @@ from anygiven.lattice import (
     scan_order,
 )
 from anygiven.lattice.question import random_subset
-from anygiven.model import AnyOrderModel, PathModel
+from anygiven.model import AnyOrderModel, PathModel, Unrolled
 
 MAX_ROWS, MAX_VARIABLES = 4096, 2**17  # scored at a time
 
@@ -42,16 +42,47 @@ def log_prob(
     chunks = torch.arange(len(x)).split(max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1]))))
     for done, rows in enumerate(chunks):
         part = Question(question.is_query[rows], question.is_evidence[rows])
-        totals = [_along(model, x[rows], part, protocol, generator) for protocol in protocols]
-        out.append(torch.stack(totals).double().logsumexp(0) - math.log(len(totals)))
+        totals = _along_each(model, x[rows], part, protocols, generator)  # (orders, rows)
+        out.append(totals.double().logsumexp(0) - math.log(len(totals)))
         if report:
             report((done + 1) / len(chunks))
     return torch.cat(out) if out else torch.zeros(0, dtype=torch.float64)
 
 
-def _along(model: AnyOrderModel, x: Tensor, question: Question, protocol: Protocol, generator) -> Tensor:
-    with torch.no_grad():
-        return model.log_prob(x, protocol.path(question, generator)).sum(dim=1)
+@torch.no_grad()
+def _along_each(model: AnyOrderModel, x: Tensor, question: Question, protocols: Sequence[Protocol], generator) -> Tensor:
+    """(protocols, B) log p along each one's path."""
+    if isinstance(model, Unrolled) and all(type(protocol) is Canonical for protocol in protocols):
+        return _by_shared_looks(model, x, question, [protocol.order for protocol in protocols])  # type: ignore[attr-defined]
+    return torch.stack([model.log_prob(x, protocol.path(question, generator)).sum(dim=1) for protocol in protocols])
+
+
+def _by_shared_looks(model: Unrolled, x: Tensor, question: Question, orders: list) -> Tensor:
+    """(orders, B) the same for orders that all rows share: what has been revealed is a set, and orders that have come to
+    the same set look once."""
+    n = x.shape[1]
+    asked_after: dict[frozenset, list[tuple[int, int]]] = {}  # revealed → (order, the variable it asks next)
+    for k, order in enumerate(orders):
+        order = tuple(range(n)) if order is None else order
+        for t, variable in enumerate(order):
+            asked_after.setdefault(frozenset(order[:t]), []).append((k, variable))
+    out = x.new_zeros(len(orders), len(x))
+    for revealed, asked in asked_after.items():
+        columns = torch.tensor(sorted({variable for _, variable in asked}))
+        rows = question.is_query[:, columns].any(1).nonzero().squeeze(1)
+        if len(rows) == 0:
+            continue
+        every = len(rows) == len(x)
+        is_query, is_evidence, cells = (
+            part if every else part[rows] for part in (question.is_query, question.is_evidence, x)
+        )
+        is_revealed = torch.zeros(n, dtype=torch.bool)
+        is_revealed[list(revealed)] = True
+        log_p = model.look(cells, is_evidence | (is_query & is_revealed), columns).log_prob(cells[:, columns])
+        log_p = torch.where(is_query[:, columns], log_p, 0.0)
+        for k, variable in asked:
+            out[k, rows] += log_p[:, int((columns == variable).nonzero())]
+    return out
 
 
 def log_prob_by_ratio(

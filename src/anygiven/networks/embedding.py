@@ -17,9 +17,11 @@ N_BINS = 7
 
 def middle(low: Tensor, high: Tensor) -> Tensor:
     """The middle of a cell; where it is open to one side, the median of what lies in it."""
-    below = torch.special.ndtri(0.5 * torch.special.ndtr(high))
-    above = -torch.special.ndtri(0.5 * torch.special.ndtr(-low))
-    return torch.where(low <= -SCORE_LIMIT, below, torch.where(high >= SCORE_LIMIT, above, 0.5 * (low + high)))
+    z = 0.5 * (low + high)
+    is_low, is_high = low <= -SCORE_LIMIT, high >= SCORE_LIMIT
+    z[is_low] = torch.special.ndtri(0.5 * torch.special.ndtr(high[is_low]))
+    z[is_high] = -torch.special.ndtri(0.5 * torch.special.ndtr(-low[is_high]))
+    return z
 
 
 class CellFeatures(nn.Module):

@@ -62,7 +62,9 @@ def answer_of(kind: str, seed: int, n: int, wildness: float) -> Conditional:
 
 def answers_of(*wildness: float):
     sizes = st.sampled_from([40, 300])
-    return st.builds(answer_of, st.sampled_from(list(COLUMNS)), st.integers(0, 10_000), sizes, st.sampled_from(wildness))
+    return st.builds(
+        answer_of, st.sampled_from(list(COLUMNS)), st.integers(0, 10_000), sizes, st.sampled_from(wildness)
+    )
 
 
 wild = answers_of(0.0, 0.3, 1.0)  # also mass beyond the scores that values have: it stands at the ends

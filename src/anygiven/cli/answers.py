@@ -90,8 +90,9 @@ def _curve(conditional: Conditional) -> str:
     left, right = distribution.quantile(np.array([0.005, 0.995]))[0]
     if right > left:
         step = getattr(conditional.variable.domain, "step", None)
-        few = step is not None and (right - left) / step < WIDTH  # then a column for each value
-        edges = np.arange(left - step, right + step / 2, step) if few else np.linspace(left, right, WIDTH + 1)
+        edges = np.linspace(left, right, WIDTH + 1)
+        if step is not None and (right - left) / step < WIDTH:  # a column for each value
+            edges = np.arange(left - step, right + step / 2, step)
         mass = np.maximum(np.diff(distribution.cdf(edges[None, :])[0]), 0)
         height = np.ceil(mass / max(mass.max(), 1e-12) * (len(BLOCKS) - 1)).astype(int)
         height = np.repeat(height, WIDTH // len(height))

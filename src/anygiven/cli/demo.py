@@ -34,7 +34,7 @@ def run_demo(out: Path, minutes: float, seed: int, as_json: bool) -> None:
         "glucose | age=60, bmi=30": density.conditional("glucose", {"age": 60, "bmi": 30.0}),
     }
     for conditional in questions.values():
-        say(picture(conditional) + "\n")
+        say(picture(conditional) + "\n")  # type: ignore[arg-type]
     started = time.perf_counter()
     errors = compare(truth, table, density.impute(table))
     filling = time.perf_counter() - started

@@ -23,7 +23,7 @@ app = typer.Typer(
 )
 
 ModelPath = Annotated[Path, typer.Argument(help="A model folder made by anygiven fit.", metavar="MODEL")]
-TablePath = Annotated[Path, typer.Argument(help="A CSV, CSV.gz or Parquet file.", metavar="TABLE")]
+TablePath = Annotated[Path, typer.Argument(help="A CSV, CSV.gz, Parquet or Excel file.", metavar="TABLE")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Steps = Annotated[
     str | None, typer.Option(help="Network calls; by default one a column, character or pixel. Texts, images: or auto.")
@@ -31,6 +31,8 @@ Steps = Annotated[
 Groups = Annotated[str | None, typer.Option(help="With --steps: planned (by what they lose), or surest first.")]
 Blank = Annotated[str | None, typer.Option(help="The sign of a blank in a text, by default _.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file, if it is not found: ';', '|' or '\\t'.")]
+Encoding = Annotated[str | None, typer.Option(help="Of a CSV file, if it is not found: utf-8, latin-1, cp1252.")]
 
 
 def run() -> None:
@@ -103,7 +105,10 @@ def fit(
     network: Annotated[str, typer.Option(help="auto, mlp, transformer, path; for images convolutions, unet.")] = "auto",
     column: Annotated[
         list[str] | None,
-        typer.Option(help="Override a column's kind: NAME=continuous|grid|count|categorical|ordinal|leave out."),
+        typer.Option(
+            help="Override a column's kind: NAME=continuous|grid|count|categorical|ordinal|leave out; "
+            "with bounds NAME=continuous:0:1, or continuous:0: for one."
+        ),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="The file is a text, not a table.")] = False,
     length: Annotated[
@@ -119,6 +124,8 @@ def fit(
     components: Annotated[
         int | None, typer.Option(help="Logistics in the mixture of an image's level; 0: a mass for each level.")
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +137,8 @@ def fit(
         raise QuestionError("A file is a text or images; give --text or --images.")
     _only_for("texts", text, {"--length": length, "--alphabet": alphabet})
     _only_for("images", images, {"--element": element, "--components": components})
-    _only_for("tables", not (text or images), {"--known": known, "--asked": asked, "--column": column or None})
+    of_tables = {"--known": known, "--asked": asked, "--column": column or None, "--delimiter": delimiter}
+    _only_for("tables", not (text or images), {**of_tables, "--encoding": encoding})
     if text:
         from anygiven.cli.text import fit_text
 
@@ -144,6 +152,7 @@ def fit(
     if table.suffix == ".txt":
         print(f"Note: {table} is read as a table; for a text give --text.", file=sys.stderr)
     from anygiven import TabularDensity
+    from anygiven.variables.files import read_file
 
     law: Any = workload
     if known:
@@ -157,7 +166,7 @@ def fit(
         verbose=None if not as_json else False,
         random_state=seed,
     )
-    density.fit(table)
+    density.fit(read_file(table, delimiter, encoding))
     density.save(out)
     if as_json:
         _print_json({"model": str(out), **density.report_})
@@ -193,11 +202,23 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _overrides(pairs: list[str]) -> dict[str, str]:
+def _overrides(pairs: list[str]) -> dict[str, Any]:
     wrong = [pair for pair in pairs if "=" not in pair]
     if wrong:
         raise QuestionError(f"--column {wrong[0]!r} is not NAME=KIND.")
-    return {name.strip(): kind.strip() for name, kind in (pair.rsplit("=", 1) for pair in pairs)}
+    return {name.strip(): _override(kind.strip()) for name, kind in (pair.rsplit("=", 1) for pair in pairs)}
+
+
+def _override(text: str) -> Any:
+    """ "count", or "continuous:0:1" as ("continuous", 0, 1)."""
+    kind, *bounds = text.split(":")
+    if not bounds:
+        return kind
+    try:
+        low, high = (float(bound) if bound.strip() else None for bound in bounds)
+    except ValueError:
+        raise QuestionError(f"{text!r} is not KIND:LOW:HIGH, as in continuous:0:1 or continuous:0: for one.") from None
+    return kind, low, high
 
 
 def _example_question(density) -> str:
@@ -256,6 +277,8 @@ def score(
     out: Annotated[Path | None, typer.Option(help="Write one log probability a row (CSV or Parquet).")] = None,
     query: Annotated[str, typer.Option(help="Columns asked, by default all; of images a mask, as for inpaint.")] = "",
     given: Annotated[str, typer.Option(help="Columns given, with --query; of images a mask, as for inpaint.")] = "",
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """How likely is each row? Log probabilities in nats, over the cells present.
@@ -263,6 +286,7 @@ def score(
     Of a text: bits per character. Of images: bits per dimension.
     """
     density = _load(model)
+    _only_for("tables", density.kind == "tabular", {"--delimiter": delimiter, "--encoding": encoding})
     if density.kind == "image":
         from anygiven.cli.images import score_images
 
@@ -273,8 +297,9 @@ def score(
 
         return score_text(density, table, out, as_json)
     from anygiven.cli.tables import score_table
+    from anygiven.variables.files import read_file
 
-    score_table(density, table, out, _names(query), _names(given), as_json)
+    score_table(density, read_file(table, delimiter, encoding), out, _names(query), _names(given), as_json)
 
 
 @app.command(epilog='Example: anygiven sample patients.model --rows 1000 --given "age=51" --out drawn.csv')
@@ -347,21 +372,29 @@ def inpaint(
 def impute(
     model: ModelPath,
     table: TablePath,
-    out: Annotated[Path, typer.Option(help="CSV, CSV.gz or Parquet.")],
+    out: Annotated[Path, typer.Option(help="CSV, CSV.gz, Parquet or Excel.")],
     statistic: Annotated[str, typer.Option(help="mean (the likeliest value for categories), median or mode.")] = "mean",
     draws: Annotated[int | None, typer.Option(help="Write this many tables, each a joint draw of the gaps.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over the table that is read.")] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Fill every gap and touch nothing else."""
     from anygiven.cli.tables import impute_table
+    from anygiven.variables.files import read_file
 
     density = _load(model)
     if density.kind == "text":
         raise QuestionError(f'{model} is a text model; fill blanks with anygiven sample {model} --given "the c_t".')
     if density.kind == "image":
         raise QuestionError(f"{model} is an image model; complete images with anygiven inpaint {model} IMAGE.")
-    impute_table(density, table, out, statistic, draws, seed, as_json)
+    if draws is not None and draws < 1:
+        raise QuestionError("--draws must be at least 1.")
+    if not force and out.exists() and out.resolve() == table.resolve():
+        raise QuestionError(f"{out} is the table that is read; choose another name, or say --force to write over it.")
+    impute_table(density, table, read_file(table, delimiter, encoding), out, statistic, draws, seed, as_json)
 
 
 @app.command(epilog="Example: anygiven reproduce mac-tradeoff --scale laptop")

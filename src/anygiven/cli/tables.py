@@ -6,20 +6,25 @@ import csv
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from anygiven.errors import QuestionError
 from anygiven.estimators.language import parse_evidence
-from anygiven.variables.tables import read_file, write_table, write_whole
+from anygiven.variables.files import CSV, Dialect, open_text
+from anygiven.variables.tables import check_writable, write_table, write_whole
 
 GAPS = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA",
         "NULL", "NaN", "n/a", "nan", "null"}  # fmt: skip  # what pyarrow reads as a gap
 
 
-def score_table(density, path: Path, out: Path | None, query: list[str], given: list[str], as_json: bool) -> None:
-    frame = read_file(path)
+def score_table(
+    density, frame: pd.DataFrame, out: Path | None, query: list[str], given: list[str], as_json: bool
+) -> None:
+    if out:
+        check_writable(out)
     if given and not query:
         raise QuestionError("--given needs --query: say what is asked.")
     if query:
@@ -40,7 +45,7 @@ def score_table(density, path: Path, out: Path | None, query: list[str], given: 
         print(json.dumps({**figures, "log_prob": [float(v) for v in log_p]}))
     else:
         print(f"{figures['rows']:,} rows, {figures['mean']:.3f} ± {figures['standard_error']:.3f} nats per row; "
-              f"the least likely is row {figures['lowest_row']}.")  # fmt: skip
+              f"the least likely is row {figures['lowest_row']}, counted from 0.")  # fmt: skip
 
 
 def _require_columns(frame: pd.DataFrame, names: list[str]) -> None:
@@ -59,8 +64,10 @@ def sample_table(density, rows: int, given: str, out: Path | None, steps, temper
         print(frame.to_csv(index=False), end="")
 
 
-def impute_table(density, path: Path, out: Path, statistic: str, draws: int | None, seed: int, as_json: bool) -> None:
-    frame = read_file(path)
+def impute_table(
+    density, path: Path, frame: pd.DataFrame, out: Path, statistic: str, draws: int | None, seed: int, as_json: bool
+) -> None:
+    check_writable(out)
     filled = density.impute(frame, statistic=statistic, draws=draws, random_state=seed)
     outs = [out] if draws is None else [out.with_name(_numbered(out.name, m)) for m in range(1, draws + 1)]
     tables = [filled] if draws is None else filled
@@ -82,27 +89,27 @@ def _numbered(name: str, m: int) -> str:
 
 
 def _write_filled(source: Path, before: pd.DataFrame, after: pd.DataFrame, out: Path) -> None:
-    """From CSV to CSV the text of every present cell is kept as it stands; only gaps are written."""
-    if _is_csv(source) and _is_csv(out):
-        write_whole(out, lambda temporary: _fill_text(source, before, after, temporary, _opener(out)))
+    """From CSV to CSV the text of every present cell is kept as it stands, in the file's own dialect; only gaps are
+    written."""
+    if source.suffix in CSV and out.suffix in CSV:
+        write_whole(out, lambda temporary: _fill_text(source, before, after, temporary, is_packed=out.suffix == ".gz"))
     else:
         write_table(after, out)
 
 
-def _is_csv(path: Path) -> bool:
-    return path.suffix not in (".parquet", ".pq")
-
-
-def _opener(path: Path):
-    return gzip.open if path.suffix == ".gz" else open
-
-
-def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, target: Path, opener) -> None:
+def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, target: Path, is_packed: bool) -> None:
+    dialect = Dialect(**before.attrs["dialect"])
+    formats = before.attrs.get("date_formats", {})
     is_gap = before.isna().to_numpy()
-    texts = {j: [_text(value) for value in after.iloc[:, j]] for j in np.flatnonzero(is_gap.any(axis=0))}
-    with _opener(source)(source, "rt", encoding="utf-8-sig", newline="") as read, \
-            opener(target, "wt", encoding="utf-8", newline="") as write:  # fmt: skip
-        rows, writer = csv.reader(read), csv.writer(write, lineterminator="\n")
+    texts = {
+        j: [_text(value, dialect.decimal, formats.get(str(after.columns[j]))) for value in after.iloc[:, j]]
+        for j in np.flatnonzero(is_gap.any(axis=0))
+    }
+    opener: Any = gzip.open if is_packed else open
+    with open_text(source, dialect.encoding) as read, \
+            opener(target, "wt", encoding=dialect.encoding, newline="") as write:  # fmt: skip
+        rows = csv.reader(read, delimiter=dialect.delimiter)
+        writer = csv.writer(write, delimiter=dialect.delimiter, lineterminator="\n")
         writer.writerow(next(rows))
         row = 0
         for cells in rows:
@@ -115,9 +122,11 @@ def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, target: 
             row += 1
 
 
-def _text(value) -> str:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+def _text(value: Any, decimal: str = ".", format: str | None = None) -> str:
+    if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
         return ""
     if isinstance(value, float):
-        return f"{value:.6g}" if value != round(value) else f"{value:.0f}"
+        return (f"{value:.6g}" if value != round(value) else f"{value:.0f}").replace(".", decimal)
+    if format is not None and isinstance(value, pd.Timestamp):
+        return value.strftime(format)
     return str(value)

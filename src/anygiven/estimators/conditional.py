@@ -70,7 +70,7 @@ class Conditional:
     def _one(self, value: Any) -> Any:
         """A plain Python value: dates as pandas has them, or as days where the column holds those."""
         if isinstance(value, np.datetime64):
-            stamp = pd.Timestamp(value)
+            stamp: Any = pd.Timestamp(value)
             is_day = self.variable.storage.kind == "date" and stamp == stamp.normalize()
             return stamp.date() if is_day else stamp
         if isinstance(value, np.timedelta64):
@@ -157,7 +157,9 @@ class Conditional:
         _check_level(level)
         self._require("interval", self._has_order())
         values = self._native(self.distribution.quantile(np.array([(1 - level) / 2, (1 + level) / 2])))
-        return tuple(self._one(value) for value in values[0]) if self.is_single else self._each_of(values, ["low", "high"])
+        return (
+            tuple(self._one(value) for value in values[0]) if self.is_single else self._each_of(values, ["low", "high"])
+        )
 
     def cdf(self, value: Any) -> Any:
         """P(column ≤ value), in the order of the values."""
@@ -305,7 +307,9 @@ class Conditional:
 
         if self.is_single:
             try:
-                return f'<img alt="{escape(repr(self))}" src="data:image/png;base64,{_png(self)}"><br>{escape(repr(self))}'
+                return (
+                    f'<img alt="{escape(repr(self))}" src="data:image/png;base64,{_png(self)}"><br>{escape(repr(self))}'
+                )
             except ImportError:
                 pass
         return f"<pre>{escape(repr(self))}</pre>"

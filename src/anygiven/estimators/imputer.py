@@ -26,7 +26,14 @@ class AnyOrderImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self, statistic="mean", schema=None, workload="any", max_minutes=4.0, max_steps=None, verbose=None, random_state=0
+        self,
+        statistic="mean",
+        schema=None,
+        workload="any",
+        max_minutes=4.0,
+        max_steps=None,
+        verbose=None,
+        random_state=0,
     ):
         self.statistic = statistic
         self.workload = workload

@@ -47,7 +47,7 @@ class JointConditional:
     def log_prob(self, values: Any) -> Any:
         """Log probability of values of all the columns: a dict or a tuple of one each, or a table of them. Where many
         rows are given, the table has a row for each."""
-        is_one = isinstance(values, dict) and not any(isinstance(v, (list, np.ndarray, pd.Series)) for v in values.values())
+        is_one = isinstance(values, dict) and all(np.ndim(value) == 0 for value in values.values())
         if isinstance(values, tuple):
             values, is_one = [list(values)], True
         table = read_table(values, self.names)
@@ -92,10 +92,12 @@ class JointConditional:
         n draws (of more than two columns: their total correlation), with its standard error."""
         drawn = self._draw(n, None, seed_of(random_state))
         is_evidence = self.known.is_evidence.repeat_interleave(int(n), dim=0)
-        nothing = torch.zeros_like(is_evidence)
-        gain = self.density._log_prob(drawn, Question(nothing.index_fill(1, torch.tensor(self._columns), True), is_evidence))
-        for column in self._columns:
-            gain = gain - self.density._log_prob(drawn, Question(nothing.index_fill(1, torch.tensor([column]), True), is_evidence))
+
+        def log_prob(columns: list[int]) -> np.ndarray:
+            is_query = torch.zeros_like(is_evidence).index_fill(1, torch.tensor(columns), True)
+            return self.density._log_prob(drawn, Question(is_query, is_evidence))
+
+        gain = log_prob(self._columns) - sum(log_prob([column]) for column in self._columns)
         gain = gain.reshape(-1, int(n))
         mean, error = gain.mean(1), gain.std(1) / np.sqrt(int(n))
         return Estimate(float(mean[0]), float(error[0])) if self.is_single else Estimate(mean, error)
@@ -121,7 +123,7 @@ class JointConditional:
             ax.set_yticks(range(shares.shape[0]), [plain_text(v) for v in shares.index])
         elif any(is_category):
             numbers, groups = (second, first) if is_category[0] else (first, second)
-            parts = {plain_text(value): numbers[groups == value].to_numpy() for value in sorted(groups.unique(), key=str)}
+            parts = {plain_text(value): np.asarray(numbers)[groups == value] for value in sorted(set(groups), key=str)}
             ax.boxplot(list(parts.values()), orientation="vertical" if is_category[0] else "horizontal", whis=(5, 95),
                        sym="", tick_labels=list(parts))  # fmt: skip
         else:

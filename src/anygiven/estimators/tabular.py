@@ -266,7 +266,7 @@ class TabularDensity(Density):
                 AnyGivenWarning,
                 stacklevel=4,
             )
-        return is_possible.all(axis=1)
+        return np.asarray(is_possible.all(axis=1))
 
     def _names(self) -> list[str]:
         return [*self.schema_.names]
@@ -379,7 +379,8 @@ class TabularDensity(Density):
                 if len(domain.edges) and np.isfinite(domain.bounds).all():
                     found[variable.name] = native_values(domain.cell_values, variable.storage)
             else:
-                found[variable.name] = native_values(np.array(domain.values, dtype=object), variable.storage)  # type: ignore[attr-defined]
+                values = np.array(domain.values, dtype=object)  # type: ignore[attr-defined]
+                found[variable.name] = native_values(values, variable.storage)
         return found
 
     def _answers(self, X, target) -> Conditional:

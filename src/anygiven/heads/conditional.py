@@ -57,4 +57,3 @@ class Head(nn.Module, ABC):
 def uniform(shape, generator: torch.Generator | None) -> Tensor:
     """Float64 uniforms in (0, 1): float32 noise would quietly lower the temperature."""
     return torch.rand(shape, generator=generator, dtype=torch.float64).clamp(1e-15, 1 - 1e-15)
-

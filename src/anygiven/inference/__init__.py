@@ -1,5 +1,6 @@
 """Plain functions of (model, question, protocol): how likely, a draw, the gaps filled."""
 
+from anygiven.inference.distributions import Distribution, distribution_of, point_of
 from anygiven.inference.drawing import draw, expected, nearly_independent, surest_first
 from anygiven.inference.likelihood import (
     elbo,
@@ -12,7 +13,6 @@ from anygiven.inference.likelihood import (
 )
 from anygiven.inference.orders import raster_order
 from anygiven.inference.refining import refine
-from anygiven.inference.distributions import Distribution, distribution_of, point_of
 from anygiven.inference.summaries import distribution_at, fill
 
 __all__ = [

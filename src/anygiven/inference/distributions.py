@@ -226,9 +226,10 @@ class Numbers(Distribution):
     def followed_by(self, others: Sequence[Numbers]) -> Numbers:
         every = (self, *others)
         symbols = CategoricalConditional(torch.cat([one.conditional.symbols.logits for one in every]))
-        names = ("logits", "loc", "scale")
-        parts = (torch.cat([getattr(one.smooth, name) for one in every]) for name in names)
-        smooth = KernelMixture(*parts, self.smooth.kernel)
+        logits, loc, scale = (
+            torch.cat([getattr(one.smooth, name) for one in every]) for name in ("logits", "loc", "scale")
+        )
+        smooth = KernelMixture(logits, loc, scale, self.smooth.kernel)
         return Numbers(self.domain, AtomsPlusContinuous(symbols, self.conditional.atoms, smooth))
 
     def _in_parts(self, compute: Callable[[Numbers, slice], np.ndarray], width: int) -> np.ndarray:
@@ -382,7 +383,9 @@ class Numbers(Distribution):
         edges, _ = self.domain.segments
         inside = [edges[:-1] + share * np.diff(edges) for share in (0.01, 0.5, 0.99)]
         shared = np.broadcast_to(np.concatenate(inside), (self.n_rows, 3 * (len(edges) - 1)))
-        inner = self.smooth.quantile(torch.tensor([[0.01], [0.99]], dtype=torch.float64).expand(-1, self.n_rows)).numpy()
+        inner = self.smooth.quantile(
+            torch.tensor([[0.01], [0.99]], dtype=torch.float64).expand(-1, self.n_rows)
+        ).numpy()
         inner = np.clip(inner, -SCORE_LIMIT, SCORE_LIMIT)[..., None]
         z = np.clip(np.concatenate([self.smooth.loc.numpy(), shared], axis=1), *inner)
         values = self.domain.smooth_value(z)

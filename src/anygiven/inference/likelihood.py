@@ -50,7 +50,9 @@ def log_prob(
 
 
 @torch.no_grad()
-def _along_each(model: AnyOrderModel, x: Tensor, question: Question, protocols: Sequence[Protocol], generator) -> Tensor:
+def _along_each(
+    model: AnyOrderModel, x: Tensor, question: Question, protocols: Sequence[Protocol], generator
+) -> Tensor:
     """(protocols, B) log p along each one's path."""
     if isinstance(model, Unrolled) and all(type(protocol) is Canonical for protocol in protocols):
         return _by_shared_looks(model, x, question, [protocol.order for protocol in protocols])  # type: ignore[attr-defined]

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from anygiven.errors import SchemaError
 from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT, Marginal
@@ -30,6 +31,7 @@ OTHER = "(other)"  # one symbol for all rare values of a column that has too man
 MAX_LISTED_CELLS = 4096
 ON_GRID = 1e-3  # of a step: what is nearer to a value of the grid is taken for it
 ON_EDGE = 1e-9  # of a step
+OUTERMOST = 3.5  # the score of an atom at a bound, to a network
 
 
 class UnseenValueError(SchemaError):
@@ -175,8 +177,6 @@ class Ordinal(Categorical):
 
     def positions(self) -> np.ndarray:
         """The normal score of the middle of each value's share."""
-        from scipy.special import ndtri
-
         share = self.frequencies
         return ndtri(np.cumsum(share) - share / 2)
 
@@ -283,7 +283,15 @@ class Numeric(Domain):
 
     @cached_property
     def _positions(self) -> np.ndarray:
-        return np.append(self.marginal.score(self.to_axis(self.atom_values)), 0.0)
+        """Neighbouring atoms have nothing smooth between them and so one score: they are spread around it by their
+        shares, that the order among them can be seen."""
+        scores = np.clip(self.marginal.score(self.to_axis(self.atom_values)), -OUTERMOST, OUTERMOST)
+        spread, places = 1.0 if self.counts[-1] == 0 else 0.5, []
+        for score in np.unique(scores):
+            share = self.frequencies[:-1][scores == score]
+            share = share / share.sum()
+            places.append(score + spread * ndtri(np.cumsum(share) - share / 2))
+        return np.append(np.concatenate([*places, np.empty(0)]), 0.0)
 
     def positions(self) -> np.ndarray:
         return self._positions
@@ -412,7 +420,9 @@ class Numeric(Domain):
 
     def _describe_bounds(self) -> str:
         low, high = self.bounds
-        words = [f"{word} {plain_text(bound)}" for word, bound in (("from", low), ("up to", high)) if np.isfinite(bound)]
+        words = [
+            f"{word} {plain_text(bound)}" for word, bound in (("from", low), ("up to", high)) if np.isfinite(bound)
+        ]
         return f"; possible {' '.join(words)}" if words else ""
 
     def to_json(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 def _read_excel(path: Path) -> pd.DataFrame:
     require("openpyxl", "excel")
     try:
-        book = pd.ExcelFile(path, engine="openpyxl")
+        book: Any = pd.ExcelFile(path, engine="openpyxl")
         frame = book.parse(book.sheet_names[0])
     except Exception as error:  # openpyxl raises what its parts raise
         raise TableError(f"{path} cannot be read as an Excel file ({_first_line(error)}).") from None

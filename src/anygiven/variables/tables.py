@@ -346,7 +346,8 @@ def _time_zone(native: str) -> str | None:
 def _other_series(name: str, values: np.ndarray, storage: Storage, backend: str) -> nw.Series:
     items = native_values(values, storage)
     dtype = {"integer": nw.Int64, "float": nw.Float64, "boolean": nw.Boolean, "string": nw.String,
-             "date": nw.Datetime("us"), "datetime": nw.Datetime("us"), "timedelta": nw.Duration("us")}[storage.kind]  # fmt: skip
+             "date": nw.Datetime("us"), "datetime": nw.Datetime("us"),
+             "timedelta": nw.Duration("us")}[storage.kind]  # fmt: skip
     listed = items.tolist()
     series = nw.new_series(name, listed, dtype, backend=backend)  # type: ignore[arg-type]
     if storage.kind == "date":

@@ -75,13 +75,14 @@ def test_nothing_lies_outside_the_bounds():
     assert (np.exp(log_density(marginal, middle)) * np.diff(edges)).sum() == pytest.approx(1, abs=2e-3)
 
 
-@pytest.mark.parametrize(("draw", "lowest", "highest"), [
-    (lambda n: RNG.normal(size=n), 0.0, 0.1), (lambda n: RNG.exponential(size=n), 0.0, 0.2),
-    (lambda n: RNG.standard_t(2, n), 0.3, 0.5), (lambda n: RNG.pareto(2, n), 0.3, 0.5),
-])  # fmt: skip
-def test_tails_are_as_heavy_as_the_values_show(draw, lowest, highest):
-    shape = fit_marginal(draw(5000), False, np.random.default_rng(1)).high.shape
-    assert lowest <= shape <= highest
+def test_tails_reach_as_far_as_the_values_show():
+    """Beyond the outermost knot values go on average as far as those of the distribution do."""
+    reach = {name: fit_marginal(draw(5000), False, np.random.default_rng(1)).high.scale for name, draw in {
+        "normal": lambda n: RNG.normal(size=n), "exponential": lambda n: RNG.exponential(size=n),
+        "heavy": lambda n: RNG.pareto(3, n)}.items()}  # fmt: skip
+    assert reach["normal"] < 0.6
+    assert 0.7 < reach["exponential"] < 1.6
+    assert reach["heavy"] > 2
 
 
 def test_atoms_that_take_everything_leave_the_tails():

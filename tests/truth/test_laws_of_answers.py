@@ -164,15 +164,17 @@ def test_summaries_agree_with_a_hundred_thousand_draws(answer, seed):
     for level in (0.05, 0.5, 0.95):
         value = d.quantile(np.array([level]))[0, 0]
         assert (drawn <= value).mean() == pytest.approx(d.cdf(np.array([[value]]))[0, 0], abs=0.01)
-    error = drawn.std() / N_DRAWS**0.5
-    assert d.mean[0] == pytest.approx(drawn.mean(), abs=6 * error + 0.01 * drawn.std() + 1e-9)
-    fourth = ((drawn - drawn.mean()) ** 4).mean()
-    error = np.sqrt(max(fourth - drawn.var() ** 2, 0) / N_DRAWS)
-    assert d.std[0] ** 2 == pytest.approx(drawn.var(), rel=0.03, abs=8 * error + 1e-9)
     if d.is_listed or not d.domain.atoms:  # a mass and a density cannot be compared
         low, high = d.quantile(np.array([0.02, 0.98]))[0]  # at a bound a density may have a pole
         best = log_p[(drawn >= low) & (drawn <= high)].max()
         assert d.log_prob(np.array([[d.mode[0]]]))[0, 0] >= best - 0.05
+    fourth = ((drawn - drawn.mean()) ** 4).mean()
+    if fourth > 100 * drawn.var() ** 2:
+        return  # moments hang on a few of the draws
+    error = drawn.std() / N_DRAWS**0.5
+    assert d.mean[0] == pytest.approx(drawn.mean(), abs=6 * error + 0.01 * drawn.std() + 1e-9)
+    error = np.sqrt(max(fourth - drawn.var() ** 2, 0) / N_DRAWS)
+    assert d.std[0] ** 2 == pytest.approx(drawn.var(), rel=0.03, abs=8 * error + 1e-9)
 
 
 @pytest.mark.parametrize("kind", COLUMNS)

@@ -76,13 +76,12 @@ def test_nothing_lies_outside_the_bounds():
 
 
 def test_tails_reach_as_far_as_the_values_show():
-    """Beyond the outermost knot values go on average as far as those of the distribution do."""
-    reach = {name: fit_marginal(draw(5000), False, np.random.default_rng(1)).high.scale for name, draw in {
-        "normal": lambda n: RNG.normal(size=n), "exponential": lambda n: RNG.exponential(size=n),
-        "heavy": lambda n: RNG.pareto(3, n)}.items()}  # fmt: skip
-    assert reach["normal"] < 0.6
-    assert 0.7 < reach["exponential"] < 1.6
-    assert reach["heavy"] > 2
+    """Beyond the outermost knot as far as the outer tenth goes."""
+    reach = [fit_marginal(draw(5000), False, np.random.default_rng(1)).high.scale
+             for draw in (lambda n: RNG.uniform(size=n), lambda n: RNG.normal(size=n), lambda n: RNG.exponential(size=n),
+                          lambda n: RNG.pareto(2, n))]  # fmt: skip
+    assert np.allclose(reach[:3], [0.05, 0.47, 1.0], rtol=0.2)
+    assert reach[3] > 2
 
 
 def test_atoms_that_take_everything_leave_the_tails():

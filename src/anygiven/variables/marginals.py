@@ -16,8 +16,6 @@ from scipy.special import ndtr, ndtri
 MAX_CENTRES = 256
 MAX_FITTED = 20_000
 SCORE_LIMIT = 8.0  # all mass beyond this score is at it
-SHAPES = (0.0, 0.1, 0.2, 1 / 3, 0.5)  # of a generalised Pareto: nought falls off exponentially
-SHAPE_COST = 5.0  # nats by which the values of a tail must favour a shape of one before it is taken
 LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 
 
@@ -281,29 +279,15 @@ def _blend(candidates: list[Candidate], weights: np.ndarray, values: np.ndarray,
     knots = knots[np.concatenate([[True], np.diff(knots) > 1e-9 * np.std(values)])]
     cdf = sum(weights[k] * np.interp(knots, *candidates[k], left=0.0, right=1.0) for k in keep)
     masses = np.maximum(np.diff(cdf), 0.0) + 1e-12
-    tails = _fit_tail(-values, -knots[0], mass), _fit_tail(values, knots[-1], mass)
+    tails = _fit_tail(-values, mass), _fit_tail(values, mass)
     return Marginal.from_masses(*_thin(knots, masses), *tails)
 
 
-def _fit_tail(values: np.ndarray, knot: float, mass: float) -> Tail:
-    """How far values go beyond the knot on average, by a generalised Pareto of the tenth of the values that is highest
-    (the upper half of few)."""
-    start = float(np.quantile(values, 0.9 if len(values) >= 100 else 0.5))
+def _fit_tail(values: np.ndarray, mass: float) -> Tail:
+    """As far beyond the outermost knot as the upper tenth of the values (the upper half of few) goes beyond its start."""
+    start = np.quantile(values, 0.9 if len(values) >= 100 else 0.5)
     excess = values[values > start] - start
-    if len(excess) < 5:
-        return Tail(mass, max(float(np.std(values)) / 3, 1e-300))
-    scales = excess.mean() * np.geomspace(0.3, 1.5, 25)
-    fits = [(_pareto_nats(excess, scale, shape) + SHAPE_COST * shape, scale, shape)
-            for shape in SHAPES for scale in scales]  # fmt: skip
-    _, scale, shape = min(fits)
-    return Tail(mass, float(scale + shape * max(knot - start, 0.0)) / (1 - shape))
-
-
-def _pareto_nats(excess: np.ndarray, scale: float, shape: float) -> float:
-    """−log likelihood of a generalised Pareto."""
-    if shape == 0:
-        return len(excess) * np.log(scale) + float(excess.sum()) / scale
-    return len(excess) * np.log(scale) + (1 + 1 / shape) * float(np.log1p(shape * excess / scale).sum())
+    return Tail(mass, max(float(excess.mean()) if len(excess) else float(np.std(values)) / 3, 1e-300))
 
 
 def _thin(knots: np.ndarray, masses: np.ndarray, tolerance: float = 0.02) -> tuple[np.ndarray, np.ndarray]:

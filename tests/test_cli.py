@@ -82,6 +82,40 @@ def test_impute_keeps_the_text_of_every_present_cell(model_folder, tmp_path, tab
     assert pd.read_csv(tmp_path / "many.2.csv.gz").notna().all().all()
 
 
+def test_impute_in_the_dialect_of_the_file(model_folder, tmp_path):
+    source, out = tmp_path / "gaps.csv", tmp_path / "filled.csv"
+    source.write_bytes(
+        "weight;visits;smoker;city;grade;spent;born\n70,5;3;True;Oslo;mid;;1990-01-01\n".encode("latin-1")
+    )
+    done = run("impute", model_folder, source, "--out", out)
+    assert "delimiter ';', a decimal comma" in done.stderr
+    assert out.read_text().splitlines()[1].startswith("70,5;3;True;Oslo;mid;")
+    assert "." not in out.read_text().splitlines()[1].split(";")[5]
+    run("impute", model_folder, source, "--out", tmp_path / "filled.xlsx", "--delimiter", ";", "--encoding", "latin-1")
+    assert pd.read_excel(tmp_path / "filled.xlsx").notna().all().all()
+    one_sentence(run("impute", model_folder, source, "--out", tmp_path / "filled.doc", code=2), "ends in .doc")
+    before = source.read_bytes()
+    one_sentence(run("impute", model_folder, source, "--out", source, code=2), "--force")
+    assert source.read_bytes() == before
+    run("impute", model_folder, source, "--out", source, "--force")
+    assert source.read_bytes() != before
+
+
+def test_a_value_question_is_drawn_and_rows_are_counted_from_nought(model_folder, csv_file, tmp_path):
+    for k, question in enumerate(("city='New York' | visits=0", "visits=2", "weight=70, grade=low")):
+        run("ask", model_folder, question, "--plot", tmp_path / f"{k}.png")
+        assert (tmp_path / f"{k}.png").stat().st_size > 5000
+    assert "counted from 0" in run("score", model_folder, csv_file).stdout
+    assert "0.0" not in run("ask", model_folder, "visits | weight=70").stdout.split("\n")[0]
+
+
+def test_bounds_on_the_command_line(csv_file, tmp_path):
+    fit = ("fit", csv_file, "--out", tmp_path / "m", "--minutes", "0.02")
+    assert "possible from 0 up to 300" in run(*fit, "--column", "weight=continuous:0:300").stdout
+    one_sentence(run(*fit, "--column", "weight=continuous:a:b", code=2), "KIND:LOW:HIGH")
+    one_sentence(run(*fit, "--column", "weight=continuous:80:90", code=2), "bounds do not allow")
+
+
 @pytest.mark.parametrize(
     ("question", "message"),
     [

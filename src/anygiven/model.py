@@ -112,7 +112,7 @@ class LookingModel(Unrolled):
 
 
 def distinct_rows(hidden: Tensor, is_evidence: Tensor) -> tuple[Tensor, Tensor]:
-    """(U,) one row of each kind, and (B,) which of these each row is like, for cells (B, N, 4) without what is hidden."""
+    """(U,) one row of each kind, and (B,) which of these each is like, for cells (B, N, 4) without what is hidden."""
     numbers = hidden[..., :LOG_WIDTH].contiguous().view(torch.int32).flatten(1).long()
     numbers = torch.cat([numbers, is_evidence.long()], dim=1)
     factors = torch.randint(1 << 62, (numbers.shape[1],), generator=torch.Generator().manual_seed(0)) | 1

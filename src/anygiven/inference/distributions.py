@@ -24,7 +24,7 @@ from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT
 
 ENTRIES = 2**22  # numbers of a table at a time: rows × values × components
 FEW_CELLS = 1024  # of a grid: as many are summed one by one
-LEAST_WEIGHT = 1e-6  # components below it do not move a mean
+LEAST_WEIGHT = 1e-5  # components below it do not move a mean
 LEAST_LEVEL = 1e-9
 N_SHARES = 512
 
@@ -349,7 +349,7 @@ class Numbers(Distribution):
         """Mean and variance of the smooth part: by quadrature in each component that counts, then over them."""
         row, component = np.nonzero(self._weights > LEAST_WEIGHT)
         weight = self._weights[row, component]
-        nodes, shares = _nodes(self.smooth)
+        nodes, shares = _nodes(self.smooth, 25)
         loc, scale = self.smooth.loc.numpy()[row, component], self.smooth.scale.numpy()[row, component]
         first, second = np.empty(len(row)), np.empty(len(row))
         size = max(1, ENTRIES // len(nodes))
@@ -378,8 +378,8 @@ class Numbers(Distribution):
 
     def _densest(self) -> np.ndarray:
         """(B, 2) the densest value of the smooth part and its log density or mass. It is looked for in the middle of
-        components and all over what the marginal holds level, without the outermost hundredths, where a density may have
-        poles: at a bound."""
+        components and all over what the marginal holds level, without the outermost hundredths: at a bound a density
+        may have a pole."""
         edges, _ = self.domain.segments
         inside = [edges[:-1] + share * np.diff(edges) for share in (0.01, 0.5, 0.99)]
         shared = np.broadcast_to(np.concatenate(inside), (self.n_rows, 3 * (len(edges) - 1)))
@@ -403,7 +403,7 @@ class Numbers(Distribution):
 
     def _smooth_entropy(self) -> np.ndarray:
         """−E[log q(z)] by quadrature, −E[log dz/dx] over the segments on which the marginal is level."""
-        nodes, shares = _nodes(self.smooth)
+        nodes, shares = _nodes(self.smooth, 57)
         loc, scale = self.smooth.loc.numpy(), self.smooth.scale.numpy()  # (B, K)
         z = np.clip(loc[..., None] + scale[..., None] * nodes, -SCORE_LIMIT, SCORE_LIMIT).reshape(self.n_rows, -1)
         weights = (self._weights[..., None] * shares).reshape(self.n_rows, -1)
@@ -414,10 +414,10 @@ class Numbers(Distribution):
         return -(weights * log_q).sum(1) - share @ log_density - normal
 
 
-def _nodes(smooth: KernelMixture) -> tuple[np.ndarray, np.ndarray]:
-    """Where a standard component is evaluated and with which weights: the trapezoidal rule, finer for long grids, whose
-    values jump."""
-    t = np.linspace(-7, 7, 57) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 481)
+def _nodes(smooth: KernelMixture, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where a standard component is evaluated and with which weights: the trapezoidal rule, much finer for long grids,
+    whose values jump."""
+    t = np.linspace(-6, 6, n) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 481)
     density = smooth.kernel.log_density(torch.from_numpy(t)).exp().numpy()
     return t, density / density.sum()
 

@@ -60,8 +60,8 @@ def _along_each(
 
 
 def _by_shared_looks(model: Unrolled, x: Tensor, question: Question, orders: list) -> Tensor:
-    """(orders, B) the same for orders that all rows share: what has been revealed is a set, and orders that have come to
-    the same set look once."""
+    """(orders, B) the same for orders that all rows share: what has been revealed is a set, and orders that have come
+    to the same set look once."""
     n = x.shape[1]
     asked_after: dict[frozenset, list[tuple[int, int]]] = {}  # revealed → (order, the variable it asks next)
     for k, order in enumerate(orders):

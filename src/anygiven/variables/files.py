@@ -1,7 +1,7 @@
 """Table files as people have them: CSV of any delimiter, encoding and decimal sign, Parquet, Excel → pandas.
 
-What was found, if it is not the plain case, is said in a warning and kept in the frame's attrs: "dialect" as the file is
-written, "date_formats" of the columns whose dates are not written as 2020-10-07.
+What was found, if it is not the plain case, is said in a warning and kept in the frame's attrs: "dialect" as the file
+is written, "date_formats" of the columns whose dates are not written as 2020-10-07.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _read_excel(path: Path) -> pd.DataFrame:
     require("openpyxl", "excel")
     try:
         book: Any = pd.ExcelFile(path, engine="openpyxl")
-        frame = book.parse(book.sheet_names[0])
+        frame = pd.read_excel(book, sheet_name=book.sheet_names[0])
     except Exception as error:  # openpyxl raises what its parts raise
         raise TableError(f"{path} cannot be read as an Excel file ({_first_line(error)}).") from None
     if len(book.sheet_names) > 1:

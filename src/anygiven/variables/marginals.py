@@ -284,10 +284,11 @@ def _blend(candidates: list[Candidate], weights: np.ndarray, values: np.ndarray,
 
 
 def _fit_tail(values: np.ndarray, mass: float) -> Tail:
-    """As far beyond the outermost knot as the upper tenth of the values (the upper half of few) goes beyond its start."""
+    """As far beyond the outermost knot as the upper tenth of the values (the half of few) goes beyond its start, and at
+    least a tenth of their range."""
     start = np.quantile(values, 0.9 if len(values) >= 100 else 0.5)
     excess = values[values > start] - start
-    return Tail(mass, max(float(excess.mean()) if len(excess) else float(np.std(values)) / 3, 1e-300))
+    return Tail(mass, max(float(excess.mean()) if len(excess) else 0.0, 0.1 * float(np.ptp(values)), 1e-300))
 
 
 def _thin(knots: np.ndarray, masses: np.ndarray, tolerance: float = 0.02) -> tuple[np.ndarray, np.ndarray]:

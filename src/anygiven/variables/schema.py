@@ -320,7 +320,7 @@ def infer_schema(
 
 
 def _some(column: Column, rng: np.random.Generator) -> Column:
-    """At most so many present numbers, the outermost among them, as quickly tell the marginal; categories as they are."""
+    """At most so many numbers, the outermost among them, as quickly tell the marginal; categories as they are."""
     present = np.flatnonzero(column.is_present)
     if column.values.dtype == object or len(present) <= N_IN_A_HURRY:
         return column

@@ -1,0 +1,281 @@
+"""Tables as people have them: an answer, or one sentence."""
+
+import decimal
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import anygiven as ag
+from anygiven.errors import AnyGivenWarning, OutputError, QuestionError, SchemaError, TableError
+from anygiven.variables import infer_schema, read_table, write_table
+from anygiven.variables.files import date_formats, read_file
+
+RNG = np.random.default_rng(0)
+N = 120
+
+
+def quick(table, **options):
+    return ag.TabularDensity(max_steps=20, verbose=False, **options).fit(table)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    x = RNG.normal(size=N)
+    return quick(pd.DataFrame({"x": x, "n": RNG.poisson(3, N), "c": RNG.choice(["a", "b"], N)}))
+
+
+# ------------------------------------------------------------------ frames
+
+
+def test_integer_column_names_come_back():
+    frame = pd.DataFrame(RNG.normal(size=(N, 3)))
+    frame.iloc[:5, 1] = np.nan
+    density = quick(frame)
+    assert list(density.sample(2).columns) == [0, 1, 2]
+    filled = density.impute(frame)
+    assert list(filled.columns) == [0, 1, 2]
+    assert not filled.isna().any().any()
+    assert density.conditional(1, {0: 0.5}).mean == pytest.approx(density.conditional("1", {"0": 0.5}).mean)
+
+
+def test_several_levels_and_repeated_names_are_refused():
+    with pytest.raises(TableError, match="several levels"):
+        read_table(pd.DataFrame(RNG.normal(size=(5, 2)), columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])))
+    with pytest.raises(TableError, match="'a' stands more than once"):
+        read_table(pd.DataFrame(RNG.normal(size=(5, 2)), columns=["a", "a"]))
+    with pytest.raises(TableError, match="'1' stands more than once"):
+        read_table(pd.DataFrame(RNG.normal(size=(5, 2)), columns=[1, "1"]))
+
+
+def test_rows_of_every_kind_as_what_is_given(fitted):
+    row = {"n": 3, "c": "a"}
+    expected = fitted.conditional("x", row).mean
+    for given in (pd.Series(row), pd.DataFrame([row]), {**row, "x": None} | {"x": pd.NA}, pl.DataFrame([row])):
+        assert fitted.conditional("x", given).mean == pytest.approx(expected, abs=1e-6)
+    assert isinstance(fitted.conditional("x", pd.DataFrame([row])).mean, float)
+    nothing = fitted.conditional("x", {"n": pd.NA, "c": float("nan")})
+    assert nothing.mean == pytest.approx(fitted.conditional("x").mean)
+
+
+def test_lists_of_dicts_decimals_and_durations():
+    rows = [{"price": decimal.Decimal(f"{p:.2f}"), "took": pd.Timedelta(seconds=float(s))}
+            for p, s in zip(RNG.lognormal(3, 1, N), RNG.exponential(100, N), strict=True)]  # fmt: skip
+    density = quick(rows)
+    drawn = density.sample(4, random_state=0)
+    assert drawn["took"].dtype.kind == "m"
+    assert (drawn["price"].astype(float) > 0).all()
+    assert isinstance(density.conditional("took").median, pd.Timedelta)
+    assert 0 <= density.conditional("took").cdf("100s") <= 1
+
+
+def test_a_lazy_frame_is_collected():
+    density = quick(pl.LazyFrame({"a": RNG.normal(size=N), "b": RNG.normal(size=N)}))
+    assert isinstance(density.sample(2), pl.DataFrame)
+
+
+def test_a_date_column_of_two_days():
+    days = pd.to_datetime(RNG.choice(["2020-01-01", "2020-01-05"], N))
+    frame = pd.DataFrame({"day": days, "x": RNG.normal(size=N)})
+    density = quick(frame)
+    frame.loc[:5, "day"] = pd.NaT
+    assert density.impute(frame, statistic="mode")["day"].isin(days).all()
+    assert density.impute(frame)["day"].between(days.min(), days.max()).all()
+    day = density.conditional("day")
+    assert sum(day.probabilities[d] for d in set(days)) > 0.97
+    assert sum(day.probabilities.values()) == pytest.approx(1, abs=1e-4)
+    assert day.cdf("2020-01-01 23:00") == day.cdf("2020-01-01") < day.cdf("2020-01-02")
+
+
+def test_huge_values_get_one_sentence():
+    with pytest.raises(TableError, match=r"'x' holds values beyond 1e\+100"):
+        quick(pd.DataFrame({"x": [1e300, 2e300, 3e300]}))
+
+
+def test_a_sorted_year_is_no_identifier_and_row_numbers_are():
+    years = pd.DataFrame({"year": np.arange(1950, 2020), "x": RNG.normal(size=70)})
+    assert "year" in infer_schema(read_table(years)).names
+    numbered = pd.DataFrame({"row": np.arange(1, 71), "x": RNG.normal(size=70)})
+    assert "row" in infer_schema(read_table(numbered)).left_out
+
+
+def test_thousands_of_categories_keep_the_frequent_ones():
+    frequent = RNG.choice(["red", "green"], 9000)
+    rare = [f"shade {i}" for i in range(3000)]
+    frame = pd.DataFrame({"colour": [*frequent, *rare], "x": RNG.normal(size=12_000)})
+    with pytest.warns(AnyGivenWarning, match=r"'colour' has 3,002 different values"):
+        density = quick(frame)
+    colour = density.conditional("colour")
+    assert colour.mode in ("red", "green")
+    assert colour.probabilities["(other)"] > 0.05
+    assert np.isfinite(density.log_prob(pd.DataFrame({"colour": ["never seen"], "x": [0.0]}))).all()
+
+
+# ------------------------------------------------------------------ what is possible
+
+
+def test_bounds_are_shown_kept_and_overridden():
+    frame = pd.DataFrame({"count": RNG.poisson(2, 400), "share": RNG.beta(0.8, 0.8, 400),
+                          "money": RNG.lognormal(2, 1, 400), "level": RNG.normal(3, 1, 400), "rank": RNG.integers(1, 4, 400)})  # fmt: skip
+    density = quick(frame)
+    bounds = {v.name: v.domain.bounds for v in density.schema_.variables}
+    assert bounds == {"count": (0, np.inf), "share": (0, 1), "money": (0, np.inf), "level": (-np.inf, np.inf),
+                      "rank": (1, 3)}  # fmt: skip
+    assert "possible from 0 up to 1" in density.describe()
+    drawn = density.sample(4000, random_state=0)
+    for name, (low, high) in bounds.items():
+        assert drawn[name].between(low, high).all()
+    with pytest.warns(AnyGivenWarning, match=r"'count': 1 cell.s. are not possible"):
+        assert np.isneginf(density.log_prob(pd.DataFrame({"count": [-1]})))
+    assert density.conditional("share").cdf(1) == 1
+    open_ended = infer_schema(read_table(frame), {"share": ("continuous", None, None), "level": ("continuous", -5, 20)})
+    assert open_ended.variables[1].domain.bounds == (-np.inf, np.inf)
+    assert open_ended.variables[3].domain.bounds == (-5, 20)
+    with pytest.raises(SchemaError, match="'level' holds .* which its bounds do not allow"):
+        infer_schema(read_table(frame), {"level": ("continuous", 3, 4)})
+
+
+def test_values_between_the_steps_of_a_grid_have_no_probability(fitted):
+    n = fitted.conditional("n")
+    assert np.isneginf(n.log_prob(2.5))
+    assert n.pdf(2.5) == 0
+    assert n.cdf(2.5) == n.cdf(2)
+
+
+def test_strange_evidence_is_answered_with_a_warning(fitted):
+    with pytest.warns(AnyGivenWarning, match="x = 50 is far from what was seen"):
+        fitted.conditional("n", {"x": 50.0})
+    with pytest.warns(AnyGivenWarning, match="n = -2 is not possible"):
+        fitted.conditional("x", {"n": -2})
+    with pytest.warns(AnyGivenWarning, match=r"n = 2.5 is not possible"):
+        fitted.sample(1, evidence={"n": 2.5})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.conditional("n", {"x": 0.3})
+
+
+def test_moments_follow_the_draws_outside_the_training_range():
+    x = RNG.uniform(-3, 3, 600)
+    density = ag.TabularDensity(max_steps=300, verbose=False).fit(
+        pd.DataFrame({"x": x, "y": 2 * x + RNG.normal(size=600)})
+    )
+    with pytest.warns(AnyGivenWarning, match="x = 6"):
+        y = density.conditional("y", {"x": 6.0})
+    drawn = y.sample(100_000, random_state=0)
+    assert y.mean == pytest.approx(drawn.mean(), abs=0.05)
+    assert y.std == pytest.approx(drawn.std(), rel=0.05)
+
+
+# ------------------------------------------------------------------ randomness
+
+
+def test_draws_are_new_each_time_unless_a_seed_is_given(fitted):
+    assert not fitted.sample(20).equals(fitted.sample(20))
+    assert fitted.sample(20, random_state=1).equals(fitted.sample(20, random_state=1))
+    gaps = pd.DataFrame({"x": [np.nan] * 20, "n": [np.nan] * 20, "c": ["a"] * 20})
+    one, two = fitted.impute(gaps, draws=1)[0], fitted.impute(gaps, draws=1)[0]
+    assert not one.equals(two)
+    x = fitted.conditional("x")
+    assert (x.sample(5) != x.sample(5)).any()
+    assert (x.sample(5, random_state=2) == x.sample(5, random_state=2)).all()
+    with pytest.raises(QuestionError, match=r"2\.5 draws"):
+        fitted.sample(2.5)
+
+
+def test_the_imputers_draws_follow_its_random_state():
+    X = RNG.normal(size=(N, 3))
+    X[:40, 0] = np.nan
+    fresh = ag.AnyOrderImputer(statistic="draw", random_state=None, max_steps=10, verbose=False).fit(X)
+    assert not np.array_equal(fresh.transform(X), fresh.transform(X))
+    seeded = ag.AnyOrderImputer(statistic="draw", random_state=3, max_steps=10, verbose=False, workload="gaps").fit(X)
+    assert np.array_equal(seeded.transform(X), seeded.transform(X))
+    assert seeded.density_.workload == "gaps"
+
+
+def test_what_is_given_comes_back_bit_for_bit(fitted):
+    x = 0.1234567890123
+    assert (fitted.sample(30, evidence={"x": x})["x"] == x).all()
+
+
+# ------------------------------------------------------------------ weights
+
+
+def test_weights_count_rows():
+    heavy, light = RNG.normal(0, 1, 300), RNG.normal(50, 1, 300)
+    frame = pd.DataFrame({"x": np.concatenate([heavy, light]), "g": ["a"] * 300 + ["b"] * 300})
+    weight = np.where(frame["g"] == "a", 9.0, 1.0)
+    density = ag.TabularDensity(max_steps=60, verbose=False).fit(frame, sample_weight=weight)
+    assert density.conditional("g").probabilities["a"] == pytest.approx(0.9, abs=0.04)
+    assert density.conditional("x").cdf(25) == pytest.approx(0.9, abs=0.05)
+    alone = ag.TabularDensity(max_steps=5, verbose=False).fit(frame, sample_weight=(frame["g"] == "a").astype(float))
+    assert alone.conditional("x").quantile(0.999) < 20
+    for wrong in ([1.0], -weight, weight * np.nan):
+        with pytest.raises(TableError, match="sample_weight"):
+            quick(frame).fit(frame, sample_weight=wrong)
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize(
+    ("content", "found", "expected"),
+    [
+        ("a;b\n1,5;x\n2,5;y\n", "delimiter ';', a decimal comma", 1.5),
+        ("a\tb\n1.5\tx\n2.5\ty\n", "delimiter '\\\\t'", 1.5),
+        ("a|b\n1.5|x\n2.5|y\n", "delimiter '|'", 1.5),
+        ("a;b\n1.5;José\n2.5;y\n".encode("latin-1"), "delimiter ';', encoding cp1252", 1.5),
+        ("a,b\n1.5,José\n".encode("utf-16"), "encoding utf-16", 1.5),
+    ],
+)
+def test_a_csv_is_read_as_it_is_written(tmp_path, content, found, expected):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.warns(AnyGivenWarning) as said:
+        frame = read_file(path)
+    assert found.replace("\\\\", "\\") in str(said[0].message)
+    assert frame["a"][0] == expected
+    assert list(frame.columns) == ["a", "b"]
+
+
+def test_a_plain_csv_is_read_without_a_word(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('\ufeffname,note\n"a;b","1;2"\n"c, d","two\nlines"\n', encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame = read_file(path)
+    assert frame.shape == (2, 2)
+    assert list(frame.columns) == ["name", "note"]
+    assert read_file(path, delimiter=",", encoding="utf-8-sig").shape == (2, 2)
+
+
+def test_dates_are_found_over_the_whole_column(tmp_path):
+    assert date_formats(["07/10/2020", "31/01/2021"]) == ["%d/%m/%Y"]
+    assert date_formats(["07/10/2020", "01/31/2021"]) == ["%m/%d/%Y"]
+    assert date_formats(["07/10/2020", "01/02/2021"]) == ["%d/%m/%Y", "%m/%d/%Y"]
+    assert date_formats(["7.10.2020 12:30", "31.1.2021 08:00"]) == ["%d.%m.%Y %H:%M"]
+    assert date_formats(["1/2", "07/10/2020"]) == []
+    path = tmp_path / "t.csv"
+    path.write_text("when,x\n" + "".join(f"{d:02d}/10/2020,{d}.5\n" for d in range(1, 13)))
+    with pytest.warns(AnyGivenWarning, match="day/month/year or as month/day/year"):
+        frame = read_file(path)
+    assert frame["when"][6] == pd.Timestamp("2020-10-07")
+
+
+def test_questions_read_dates_as_the_file_wrote_them(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("when,x\n" + "".join(f"{d % 28 + 1:02d}/{d % 12 + 1:02d}/2020,{d}.5\n" for d in range(60)))
+    when = quick(path).conditional("when")
+    assert when.cdf("03/10/2020") == when.cdf(pd.Timestamp("2020-10-03"))
+
+
+def test_excel_in_and_out_and_names_that_promise_another_format(tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": ["x", "y"]})
+    write_table(frame, tmp_path / "t.xlsx")
+    pd.testing.assert_frame_equal(read_file(tmp_path / "t.xlsx"), frame)
+    with pytest.raises(OutputError, match=r"ends in \.json"):
+        write_table(frame, tmp_path / "t.json")
+    (tmp_path / "broken.xlsx").write_text("no")
+    with pytest.raises(TableError, match="Excel"):
+        read_file(tmp_path / "broken.xlsx")

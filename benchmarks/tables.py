@@ -2,6 +2,7 @@
 
     python benchmarks/tables.py                     everything (about two hours on two cores)
     python benchmarks/tables.py --tables penguins   some tables
+    python benchmarks/tables.py --part ours --steps 1500    ours alone, by steps: to compare versions
     python benchmarks/tables.py --quick --json      penguins and yacht, half a minute of fitting each
 
 Each figure is kept in results/tables/TABLE.json as it is measured, so a stopped run goes on where it was; --part
@@ -39,7 +40,12 @@ def test_rows(s: Split) -> Split:
     return Split(s.name, s.train, s.test.iloc[:MAX_TEST].reset_index(drop=True), s.numeric)
 
 
+STEPS: int | None = None  # so many optimiser steps instead of minutes: the same on any machine
+
+
 def density(minutes: float, seed: int) -> TabularDensity:
+    if STEPS:
+        return TabularDensity(max_minutes=600.0, max_steps=STEPS, random_state=seed, verbose=False)
     return TabularDensity(max_minutes=minutes, random_state=seed, verbose=False)
 
 
@@ -194,15 +200,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="*", default=TABLES, choices=TABLES)
     parser.add_argument("--minutes", type=float, default=4.0, help="fitting time per table at most")
+    parser.add_argument("--steps", type=int, help="a number of steps instead of minutes, to compare versions by")
     parser.add_argument("--part", choices=("all", "ours", "rivals", "none"), default="all")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    global RESULTS
     if arguments.quick:
-        global RESULTS
         RESULTS = RESULTS.parent / "tables-quick"
         arguments.tables, arguments.minutes = ["penguins", "yacht"], 0.5
+    if arguments.steps:
+        global STEPS
+        STEPS, RESULTS = arguments.steps, RESULTS.parent / f"tables-{arguments.steps}-steps"
     results = {name: run_table(name, arguments.minutes, arguments.seed, arguments.part) for name in arguments.tables}
     rows = summary(results)
     if arguments.json:

@@ -117,8 +117,15 @@ def test_thousands_of_categories_keep_the_frequent_ones():
 
 
 def test_bounds_are_shown_kept_and_overridden():
-    frame = pd.DataFrame({"count": RNG.poisson(2, 400), "share": RNG.beta(0.8, 0.8, 400),
-                          "money": RNG.lognormal(2, 1, 400), "level": RNG.normal(3, 1, 400), "rank": RNG.integers(1, 4, 400)})  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "count": RNG.poisson(2, 400),
+            "share": RNG.beta(0.8, 0.8, 400),
+            "money": RNG.lognormal(2, 1, 400),
+            "level": RNG.normal(3, 1, 400),
+            "rank": RNG.integers(1, 4, 400),
+        }
+    )
     density = quick(frame)
     bounds = {v.name: v.domain.bounds for v in density.schema_.variables}
     assert bounds == {"count": (0, np.inf), "share": (0, 1), "money": (0, np.inf), "level": (-np.inf, np.inf),
@@ -145,7 +152,7 @@ def test_values_between_the_steps_of_a_grid_have_no_probability(fitted):
 
 
 def test_strange_evidence_is_answered_with_a_warning(fitted):
-    with pytest.warns(AnyGivenWarning, match="x = 50 is far from what was seen"):
+    with pytest.warns(AnyGivenWarning, match=r"x = 50 is far from what was seen"):
         fitted.conditional("n", {"x": 50.0})
     with pytest.warns(AnyGivenWarning, match="n = -2 is not possible"):
         fitted.conditional("x", {"n": -2})

@@ -140,7 +140,7 @@ def test_bounds_are_shown_kept_and_overridden():
     open_ended = infer_schema(read_table(frame), {"share": ("continuous", None, None), "level": ("continuous", -5, 20)})
     assert open_ended.variables[1].domain.bounds == (-np.inf, np.inf)
     assert open_ended.variables[3].domain.bounds == (-5, 20)
-    with pytest.raises(SchemaError, match="'level' holds .* which its bounds do not allow"):
+    with pytest.raises(SchemaError, match=r"'level' holds .* which its bounds do not allow"):
         infer_schema(read_table(frame), {"level": ("continuous", 3, 4)})
 
 

@@ -127,7 +127,7 @@ def _draw(path: Path, truth, table, density, answers, errors: pd.DataFrame) -> N
         conditional.plot(ax)
     gaps = table["cholesterol"].isna()
     filled = density.impute(table)
-    draws = density.impute(table, draws=20)
+    draws = density.impute(table, draws=20, random_state=0)
     spread = np.stack([d["cholesterol"][gaps].to_numpy(dtype=float) for d in draws])
     low, high = np.quantile(spread, [0.05, 0.95], axis=0)
     ax = axes[1][0]

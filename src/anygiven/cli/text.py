@@ -39,7 +39,7 @@ def fit_text(text: Path, out: Path, minutes: float, length: int, alphabet: str |
 
 def _example(density: TextDensity) -> str:
     """A drawn text with every fourth character blank."""
-    drawn = density.sample(1)[0][:16]
+    drawn = density.sample(1, random_state=0)[0][:16]
     return "".join("_" if k % 4 == 2 else character for k, character in enumerate(drawn))
 
 
@@ -54,7 +54,7 @@ def ask_text(density: TextDensity, model: Path, text: str, blank: str, as_json: 
             f"anygiven sample {model} --given TEXT."
         )
     answers = {place: density.conditional(place, text, blank=blank).top(5) for place in blanks[:MAX_SHOWN]}
-    filled = density.fill(text, 3, blank=blank)
+    filled = density.fill(text, 3, blank=blank, random_state=0)
     if as_json:
         top = {place: dict(pairs) for place, pairs in answers.items()}
         print(json.dumps({"text": text, "characters": top, "filled": filled}, ensure_ascii=False))

@@ -524,7 +524,7 @@ def _checked_weight(sample_weight, n_rows: int) -> np.ndarray | None:
     if weight.shape != (n_rows,):
         raise TableError(f"sample_weight has the shape {weight.shape} and the table {n_rows} rows; give one for each.")
     if not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() <= 0:
-        raise TableError("sample_weight must be finite, nowhere below nought, and somewhere above it.")
+        raise TableError("sample_weight must be finite, nowhere below zero, and not zero everywhere.")
     return weight
 
 

@@ -417,7 +417,7 @@ class Numbers(Distribution):
 def _nodes(smooth: KernelMixture, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Where a standard component is evaluated and with which weights: the trapezoidal rule, much finer for long grids,
     whose values jump."""
-    t = np.linspace(-6, 6, n) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 481)
+    t = np.linspace(-6, 6, n) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 161)
     density = smooth.kernel.log_density(torch.from_numpy(t)).exp().numpy()
     return t, density / density.sum()
 

@@ -384,7 +384,9 @@ def test_draws_do_not_depend_on_their_batch(density):
 
 def test_the_surest_pixels_first_and_orders_of_your_own(density):
     ways = ({}, {"steps": 36}, {"order": LeftToRight((6, 6))}, {"steps": 6})
-    raster, all_steps, by_mode, planned = (-density.log_prob(density.sample(60, random_state=0, **o)).mean() for o in ways)
+    raster, all_steps, by_mode, planned = (
+        -density.log_prob(density.sample(60, random_state=0, **o)).mean() for o in ways
+    )
     with pytest.warns(AnyGivenWarning, match="Nothing is known"):
         surest = -density.log_prob(density.sample(60, steps=6, groups="surest", random_state=0)).mean()
     assert raster == all_steps < 6

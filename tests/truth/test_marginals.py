@@ -76,17 +76,16 @@ def test_nothing_lies_outside_the_bounds():
 
 
 @pytest.mark.parametrize(
-    "draw", [lambda n: RNG.uniform(size=n), lambda n: RNG.normal(size=n), lambda n: RNG.exponential(size=n)]
+    ("draw", "low", "high"),
+    [
+        (lambda n: RNG.uniform(size=n), 0.01, 0.03),  # it ends there
+        (lambda n: RNG.normal(size=n), 0.2, 0.5),  # 0.34 beyond the hundredth
+        (lambda n: RNG.exponential(size=n), 0.6, 1.1),  # 1, wherever one starts
+        (lambda n: RNG.standard_t(2, n), 1.0, 30.0),
+    ],
 )
-def test_tails_reach_about_as_far_as_the_values_show(draw):
-    values = draw(5000)
-    start = np.quantile(values, 0.9)
-    beyond, scale = (
-        (values[values > start] - start).mean(),
-        fit_marginal(values, False, np.random.default_rng(1)).high.scale,
-    )
-    assert beyond <= scale * (1 + 1e-9)
-    assert scale <= 2.1 * beyond
+def test_tails_reach_about_as_far_as_the_outermost_values_show(draw, low, high):
+    assert low < fit_marginal(draw(5000), False, np.random.default_rng(1)).high.scale < high
 
 
 def test_atoms_that_take_everything_leave_the_tails():

@@ -103,8 +103,13 @@ def _curve(conditional: Conditional) -> str:
         lines.append(f"  {ends[0]}{ends[1]:>{max(len(height) - len(ends[0]), 1)}}")
     heavy = conditional.top(4)
     if heavy and heavy[0][1] > 0.02:
-        lines.append("  likeliest: " + ", ".join(f"{shown(value)} ({p:.1%})" for value, p in heavy if p > 0.01))
+        lines.append("  likeliest: " + ", ".join(f"{_exact(value)} ({p:.1%})" for value, p in heavy if p > 0.01))
     return "\n".join(lines)
+
+
+def _exact(value: Any) -> str:
+    """A value that has a mass, with all its digits; a day without an empty time."""
+    return plain_text(value).removesuffix(" 00:00:00")
 
 
 def _save_plot(conditionals: list[Conditional], marks: list, path: Path) -> None:

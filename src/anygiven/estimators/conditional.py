@@ -296,7 +296,7 @@ class Conditional:
         if not isinstance(value, float) or value.is_integer():
             return plain_text(value)
         spread = self._spread()
-        digits = int(np.clip(1 - np.floor(np.log10(spread)), 0, 12)) if spread > 0 else 6
+        digits = int(np.clip(np.ceil(1.5 - np.log10(spread)), 0, 12)) if spread > 0 else 6
         return f"{value:,.{digits}f}" if abs(value) >= 1e4 else f"{value:.{digits}f}"
 
     def _spread(self) -> float:

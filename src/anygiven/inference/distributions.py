@@ -349,7 +349,7 @@ class Numbers(Distribution):
         """Mean and variance of the smooth part: by quadrature in each component that counts, then over them."""
         row, component = np.nonzero(self._weights > LEAST_WEIGHT)
         weight = self._weights[row, component]
-        nodes, shares = _nodes(self.smooth, 25)
+        nodes, shares = _nodes(self.smooth)
         loc, scale = self.smooth.loc.numpy()[row, component], self.smooth.scale.numpy()[row, component]
         first, second = np.empty(len(row)), np.empty(len(row))
         size = max(1, ENTRIES // len(nodes))
@@ -403,7 +403,7 @@ class Numbers(Distribution):
 
     def _smooth_entropy(self) -> np.ndarray:
         """−E[log q(z)] by quadrature, −E[log dz/dx] over the segments on which the marginal is level."""
-        nodes, shares = _nodes(self.smooth, 57)
+        nodes, shares = _nodes(self.smooth)
         loc, scale = self.smooth.loc.numpy(), self.smooth.scale.numpy()  # (B, K)
         z = np.clip(loc[..., None] + scale[..., None] * nodes, -SCORE_LIMIT, SCORE_LIMIT).reshape(self.n_rows, -1)
         weights = (self._weights[..., None] * shares).reshape(self.n_rows, -1)
@@ -414,10 +414,10 @@ class Numbers(Distribution):
         return -(weights * log_q).sum(1) - share @ log_density - normal
 
 
-def _nodes(smooth: KernelMixture, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _nodes(smooth: KernelMixture) -> tuple[np.ndarray, np.ndarray]:
     """Where a standard component is evaluated and with which weights: the trapezoidal rule, much finer for long grids,
     whose values jump."""
-    t = np.linspace(-6, 6, n) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 161)
+    t = np.linspace(-6, 6, 57) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 161)
     density = smooth.kernel.log_density(torch.from_numpy(t)).exp().numpy()
     return t, density / density.sum()
 

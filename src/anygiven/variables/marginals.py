@@ -284,11 +284,18 @@ def _blend(candidates: list[Candidate], weights: np.ndarray, values: np.ndarray,
 
 
 def _fit_tail(values: np.ndarray, mass: float) -> Tail:
-    """As far beyond the outermost knot as the upper tenth of the values (the half of few) goes beyond its start, and at
-    least a tenth of their range."""
-    start = np.quantile(values, 0.9 if len(values) >= 100 else 0.5)
-    excess = values[values > start] - start
-    return Tail(mass, max(float(excess.mean()) if len(excess) else 0.0, 0.1 * float(np.ptp(values)), 1e-300))
+    """As far beyond the outermost knot as the outermost values go beyond those before them: the upper hundredth (ten at
+    least), and of heavy tails no more than the upper tenth, or a tenth of the range."""
+    values, span = np.sort(values), float(np.ptp(values))
+    hundredth = _excess(values, max(10, len(values) // 100))
+    tenth = max(_excess(values, max(10, len(values) // 10)), 0.1 * span)
+    return Tail(mass, max(min(hundredth, tenth), 0.02 * span, 1e-300))
+
+
+def _excess(values: np.ndarray, n: int) -> float:
+    """How far the n greatest (half of them all, if there are few) lie beyond the next on average."""
+    n = min(n, len(values) // 2)
+    return float((values[-n:] - values[-n - 1]).mean()) if n else 0.0
 
 
 def _thin(knots: np.ndarray, masses: np.ndarray, tolerance: float = 0.02) -> tuple[np.ndarray, np.ndarray]:

@@ -169,7 +169,7 @@ def test_summaries_agree_with_a_hundred_thousand_draws(answer, seed):
         best = log_p[(drawn >= low) & (drawn <= high)].max()
         assert d.log_prob(np.array([[d.mode[0]]]))[0, 0] >= best - 0.05
     fourth = ((drawn - drawn.mean()) ** 4).mean()
-    if fourth > 100 * drawn.var() ** 2:
+    if drawn.var() == 0 or fourth > 100 * drawn.var() ** 2:
         return  # moments hang on a few of the draws
     error = drawn.std() / N_DRAWS**0.5
     assert d.mean[0] == pytest.approx(drawn.mean(), abs=6 * error + 0.01 * drawn.std() + 1e-9)

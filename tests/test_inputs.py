@@ -286,3 +286,100 @@ def test_excel_in_and_out_and_names_that_promise_another_format(tmp_path):
     (tmp_path / "broken.xlsx").write_text("no")
     with pytest.raises(TableError, match="Excel"):
         read_file(tmp_path / "broken.xlsx")
+
+
+# ------------------------------------------------------------------ found by a stranger
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin", "Etc/GMT+5", "UTC"])
+def test_instants_are_answered_in_their_own_time_zone(zone):
+    stamps = pd.date_range("2020-01-01", periods=N, freq="7h37s", tz=zone)
+    density = quick(pd.DataFrame({"t": stamps, "x": RNG.normal(size=N)}))
+    t = density.conditional("t", {"x": 0.0})
+    assert str(t.median.tz) == zone
+    assert t.cdf("2020-01-15 12:00") == t.cdf(pd.Timestamp("2020-01-15 12:00", tz=zone))
+    many = density.conditional("t", pd.DataFrame({"x": [0.0, 1.0]}))
+    assert str(many.median.dt.tz) == zone
+    assert str(many.interval(0.9)["low"].dt.tz) == zone
+    given = [density.conditional("x", {"t": value}).mean for value in ("2020-01-15 12:00",
+             pd.Timestamp("2020-01-15 12:00", tz=zone))]  # fmt: skip
+    assert given[0] == pytest.approx(given[1])
+
+
+def test_bare_numbers_are_no_dates_and_no_durations():
+    took = pd.to_timedelta(RNG.exponential(90, N), "s")
+    frame = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=N), "took": took, "x": RNG.normal(size=N)})
+    density = quick(frame)
+    for name, what in (("day", "date"), ("took", "duration")):
+        with pytest.raises(SchemaError, match=f"2021 is not a {what}"):
+            density.conditional("x", {name: 2021})
+        with pytest.raises(QuestionError, match=f"2021 is not a {what}"):
+            density.conditional(name).cdf(2021)
+
+
+def test_an_ordered_dictionary_of_arrow_keeps_its_order():
+    import pyarrow as pa
+
+    grades = pd.Categorical(RNG.choice(["low", "mid", "top"], N), ["low", "mid", "top"], ordered=True)
+    table = pa.Table.from_pandas(pd.DataFrame({"grade": grades, "x": RNG.normal(size=N)}))
+    assert infer_schema(read_table(table)).variables[0].domain.values == ("low", "mid", "top")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [("grid", "no grid"), ("count", "no grid"), (("grid", 0, 1), "no grid"), ("binary", "more than two values"),
+     (("continuous", 0), "bounds are given as"), (("continuous", "a", 1), "bounds are given as"),
+     (("categorical", 0, 1), "bounds are given as")],
+)  # fmt: skip
+def test_overrides_that_do_not_fit_get_one_sentence(override, message):
+    frame = pd.DataFrame({"share": RNG.uniform(0.3, 0.5, N)})
+    with pytest.raises(SchemaError, match=message):
+        infer_schema(read_table(frame), {"share": override})
+
+
+def test_nanoseconds_that_are_given_come_back():
+    stamps = pd.Series(pd.to_datetime(RNG.integers(1_500_000_000_000_000_000, 1_600_000_000_000_000_000, N)))
+    assert stamps.dtype == "datetime64[ns]"
+    density = quick(pd.DataFrame({"t": stamps, "x": RNG.normal(size=N)}))
+    assert (density.sample(2, evidence=stamps.head(5).to_frame("t"))["t"] == stamps.head(5).repeat(2).array).all()
+
+
+def test_durations_end_at_nought_and_hours_are_a_grid():
+    took = pd.to_timedelta(np.round(RNG.exponential(500, 300)) + 1, "s")
+    hour = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 999, 300), "h")
+    schema = infer_schema(read_table(pd.DataFrame({"took": took, "hour": hour})))
+    assert schema.variables[0].domain.bounds[0] == 0
+    assert schema.variables[1].domain.step == 3600
+
+
+@pytest.mark.parametrize(("centre", "scale"), [(1e12, 1.0), (0.0, 1e-12), (0.0, 1e-30), (5.0, 1e-9), (0.0, 1e50)])
+def test_any_magnitude_is_fitted_alike(centre, scale):
+    """Scaling a column moves the log density by the log of the scale, and nothing else."""
+    unit = np.random.default_rng(5).normal(size=400)
+    schema = infer_schema(read_table(pd.DataFrame({"x": centre + scale * unit})))
+    plain = infer_schema(read_table(pd.DataFrame({"x": unit})))
+    z = np.linspace(-3, 3, 13)
+    moved = (schema.domains[0].smooth_value(z) - centre) / scale
+    assert np.allclose(moved, plain.domains[0].smooth_value(z), atol=0.02)
+
+
+def test_a_wrong_encoding_gets_one_sentence(tmp_path):
+    (tmp_path / "t.csv").write_bytes("n,x\nJosé,1\n".encode("latin-1"))
+    with pytest.raises(TableError, match="is not utf-8 text"):
+        read_file(tmp_path / "t.csv", encoding="utf-8")
+
+
+def test_dates_written_as_text_in_parquet_and_excel(tmp_path):
+    frame = pd.DataFrame({"when": [f"{d:02d}/10/2020" for d in range(10, 30)], "x": np.arange(20.0)})
+    frame.to_parquet(tmp_path / "t.parquet")
+    write_table(frame, tmp_path / "t.xlsx")
+    for name in ("t.parquet", "t.xlsx"):
+        assert read_file(tmp_path / name)["when"].dtype.kind == "M"
+
+
+def test_minutes_are_kept_on_wide_tables():
+    """Most of the time goes into columns, not steps: the fit is late, but not by much (no timing: what it reports)."""
+    frame = pd.DataFrame(RNG.normal(size=(300, 80)), columns=[f"c{i}" for i in range(80)])
+    density = ag.TabularDensity(max_minutes=0.02, verbose=False).fit(frame)
+    assert density.report_["seconds"] >= density.report_["training_seconds"]
+    assert density.report_["stopped"] == "time is up"

@@ -52,13 +52,25 @@ class Conditional:
         """(B,) → one value, an array, or a series."""
         if self.is_single:
             return self._one(values[0])
+        if self._zone and values.dtype.kind == "M":
+            values = pd.DatetimeIndex(values, tz="UTC").tz_convert(self._zone)  # type: ignore[assignment]
         return values if self.index is None else pd.Series(values, index=self.index, name=self.name)
 
     def _each_of(self, values: np.ndarray, columns: list) -> Any:
         """(B, M) → an array, or a frame."""
+        if self._zone and values.dtype.kind == "M":
+            stamps = [[self._one(value) for value in row] for row in values]
+            values = np.array(stamps, dtype=object).reshape(values.shape)
         if self.is_single:
             return values[0]
-        return values if self.index is None else pd.DataFrame(values, index=self.index, columns=pd.Index(columns))
+        if self.index is None:
+            return values
+        frame = pd.DataFrame(values, index=self.index, columns=pd.Index(columns))
+        return frame.infer_objects() if values.dtype == object else frame
+
+    @property
+    def _zone(self) -> str | None:
+        return self.variable.storage.zone
 
     def _native(self, values: np.ndarray) -> np.ndarray:
         """Values of the domain, of any shape, as the user stores them."""
@@ -71,6 +83,8 @@ class Conditional:
         """A plain Python value: dates as pandas has them, or as days where the column holds those."""
         if isinstance(value, np.datetime64):
             stamp: Any = pd.Timestamp(value)
+            if self._zone:
+                return stamp.tz_localize("UTC").tz_convert(self._zone)
             is_day = self.variable.storage.kind == "date" and stamp == stamp.normalize()
             return stamp.date() if is_day else stamp
         if isinstance(value, np.timedelta64):
@@ -84,22 +98,33 @@ class Conditional:
             return self._read([value])[None, :], True
         if np.ndim(value) != 1:
             raise QuestionError(f"{self.name} was given values in {np.ndim(value)} dimensions; give one, or a list.")
-        items = list(value)
+        items = list(self._aligned(value))
         if self.is_single:
             return self._read(items)[None, :], False
         if len(items) != len(self):
             raise QuestionError(f"{len(items)} values were given for {len(self)} rows; give one for all, or one a row.")
         return self._read(items)[:, None], True
 
+    def _aligned(self, value: Any) -> Any:
+        """Values that carry the rows' own labels are put in the rows' order; other labels are a mistake."""
+        if self.is_single or self.index is None or not isinstance(value, pd.Series) or value.index.equals(self.index):
+            return value
+        is_alike = value.index.is_unique and self.index.is_unique and len(value) == len(self.index)
+        if is_alike and value.index.isin(self.index).all():
+            return value.reindex(self.index)
+        raise QuestionError(f"The values of {self.name} have other row labels than the rows; give them the same index.")
+
     def _read(self, items: list) -> np.ndarray:
         """(M,) as the domain has them, or one sentence."""
         if any(is_gap(item) for item in items):
             raise QuestionError(f"{self.name} was given a gap; give a value.")
-        if isinstance(self.variable.domain, Numeric):
+        if isinstance(self.variable.domain, Numeric) or self._has_numbers():
+            storage = self.variable.storage
             try:
-                return np.array([number_of(item, self.variable.storage) for item in items], dtype=np.float64)
-            except (TypeError, ValueError):
-                raise QuestionError(f"{items[0]!r} is not a number, but {self.name} holds numbers.") from None
+                return np.array([number_of(item, storage) for item in items], dtype=np.float64)
+            except (TypeError, ValueError, OverflowError):
+                what = storage.what
+                raise QuestionError(f"{items[0]!r} is not a {what}, but {self.name} holds {what}s.") from None
         schema = Schema((self.variable,), {}, "pandas")
         cells, _ = schema.encode(read_table({self.name: items}))
         return self.variable.domain.decode(cells[:, 0])
@@ -293,6 +318,8 @@ class Conditional:
         """A number with the digits that matter beside the distribution's spread; a date without an empty time."""
         if isinstance(value, pd.Timestamp):
             return str(value.date() if value == value.normalize() or self._spread() > 86_400 else value.round("s"))
+        if isinstance(value, pd.Timedelta):
+            return str(value.round("s") if value > pd.Timedelta("10s") else value).removeprefix("0 days ")
         if not isinstance(value, float) or value.is_integer():
             return plain_text(value)
         spread = self._spread()

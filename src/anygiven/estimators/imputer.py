@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from anygiven.estimators.tabular import TabularDensity
+from anygiven.errors import QuestionError
+from anygiven.estimators.tabular import STATISTICS, TabularDensity
 from anygiven.variables import read_table
 
 
@@ -57,6 +58,8 @@ class AnyOrderImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         check_is_fitted(self)
+        if self.statistic not in (*STATISTICS, "draw"):
+            raise QuestionError(f"There is no statistic {self.statistic!r}; use {', '.join(STATISTICS)} or draw.")
         X = self._checked(X, reset=False)
         if self.statistic == "draw":
             return self.density_.impute(X, draws=1, random_state=self.random_state)[0]

@@ -11,7 +11,7 @@ import torch
 from anygiven.errors import QuestionError, require
 from anygiven.estimators.options import COUNT, seed_of
 from anygiven.lattice import Question
-from anygiven.variables import read_table
+from anygiven.variables import Table, read_table
 from anygiven.variables.domains import Categorical, plain_text
 
 if TYPE_CHECKING:
@@ -51,9 +51,11 @@ class JointConditional:
         if isinstance(values, tuple):
             values, is_one = [list(values)], True
         table = read_table(values, self.names)
-        missing = [name for name in self.names if name not in table.names]
-        if missing or len(table.names) > len(self.names):
-            raise QuestionError(f"Give values of {', '.join(self.names)}, all of them and no others.")
+        table = Table(
+            tuple(c for c in table.columns if c.name in self.names), table.n_rows, table.backend, table.native
+        )
+        if len(table.names) < len(self.names):
+            raise QuestionError(f"Give values of all of them: {', '.join(self.names)}.")
         x, is_query = self.density._encode(table)
         if not bool(is_query[:, self._columns].all()):
             raise QuestionError("A joint probability needs a value in every column; there is a gap.")

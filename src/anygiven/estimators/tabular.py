@@ -32,6 +32,7 @@ from anygiven.variables.domains import Domain, Numeric
 from anygiven.variables.tables import Column, fill_frame, is_gap, native_values, read_row
 
 N_DRAWING_ORDERS = 8
+MAX_CLASSES = 64  # possible values of a number that predict_proba tells apart
 SCHEMA_SHARE = 0.25  # of the time allowed: what the columns' own marginals may take
 N_HELD = 1000  # rows that orders are chosen by
 STATISTICS = ("mean", "median", "mode")
@@ -135,12 +136,20 @@ class TabularDensity(Density):
         recipe = Recipe(self.domains, self.architecture_, objective, self._settings(len(data)))
         fingerprint = fingerprint_of(recipe, str(self.workload), cells, present) if self.checkpoint else ""
         self.model_, outcomes = fit_models(
-            recipe, partial(_split, data), self.members, self.checkpoint, fingerprint, self.verbose, self._began
+            recipe,
+            partial(_split, data),
+            self.members,
+            self.checkpoint,
+            fingerprint,
+            self.verbose,
+            self._began,
+            1.0 + 0.5 * (self.tried_orders + 2 * bool(self.tried_orders)) * len(self.domains),
         )
         self.report_ = self._report(outcomes, data)
         if self.tried_orders:
             held = _split(data, self.seed_)[1].rows(slice(0, N_HELD))
-            ranked = ranked_orders(self.model_, held, self.tried_orders, self.seed_)
+            until = None if self.max_minutes is None else self._began + 60 * self.max_minutes
+            ranked = ranked_orders(self.model_, held, self.tried_orders, self.seed_, until)
             column_order = tuple(range(len(self.schema_.variables)))
             self.report_["orders"] = [order.order or column_order for order in ranked[: self.orders]]
         self.report_["seconds"] = self._seconds()
@@ -250,6 +259,9 @@ class TabularDensity(Density):
             raise QuestionError(f"Column {overlap[0]!r} is both asked and given; it can be only one.")
         self.schema_.warn_of_strange(known)
         x_known, is_evidence = self._encode(known)
+        has_labels = asked.index is not None and known.index is not None and len(x) == len(x_known) > 1
+        if has_labels and not asked.index.equals(known.index):
+            raise QuestionError("The query and the evidence have different row labels; give them the same index.")
         if len(x_known) not in (1, len(x)):
             raise QuestionError(f"The query has {len(x)} rows and the evidence {len(x_known)}; they must match.")
         x_known, is_evidence = x_known.expand_as(x), is_evidence.expand_as(is_query)
@@ -313,7 +325,7 @@ class TabularDensity(Density):
     def _given(self, given, asked: list[str]) -> Given:
         """What is known, as cells."""
         if isinstance(given, pd.Series) and set(map(str, given.index)) <= {*self.schema_.names, *self.schema_.left_out}:
-            given = given.to_dict()
+            given = {key: value for key, value in given.items() if str(key) not in (*asked, *self.schema_.left_out)}
         if given is None or (isinstance(given, dict) and not any(_is_list(value) for value in given.values())):
             return self._given_row({str(key): value for key, value in (given or {}).items()}, asked)
         table = read_table(given, self._names())
@@ -366,7 +378,7 @@ class TabularDensity(Density):
 
     def predict_quantiles(self, X, target, levels=(0.05, 0.5, 0.95)) -> np.ndarray:
         """(rows, levels) given the other cells of each row."""
-        return self._answers(X, target).quantile(list(levels))
+        return self._answers(X, target).quantile(np.atleast_1d(levels).tolist())
 
     @property
     def classes_(self) -> dict[str, np.ndarray]:
@@ -376,7 +388,7 @@ class TabularDensity(Density):
         for variable in self.schema_.variables:
             domain = variable.domain
             if isinstance(domain, Numeric):
-                if len(domain.edges) and np.isfinite(domain.bounds).all():
+                if 0 < len(domain.cell_values) <= MAX_CLASSES and np.isfinite(domain.bounds).all():
                     found[variable.name] = native_values(domain.cell_values, variable.storage)
             else:
                 values = np.array(domain.values, dtype=object)  # type: ignore[attr-defined]
@@ -412,7 +424,7 @@ class TabularDensity(Density):
             x, is_evidence = self._encode(known)
         x, is_evidence = x.repeat_interleave(n, dim=0), is_evidence.repeat_interleave(n, dim=0)
         drawn = self._draw(x, is_evidence, steps, temperature, random_state)
-        return self.schema_.decode(drawn.numpy(), known)
+        return _with_given(self.schema_.decode(drawn.numpy(), known), known, n)
 
     def _draw(
         self, x: Tensor, is_evidence: Tensor, steps, temperature: float, random_state, is_query: Tensor | None = None
@@ -520,7 +532,10 @@ def _split(data: Data, seed: int) -> tuple[Data, Data]:
 def _checked_weight(sample_weight, n_rows: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TableError("sample_weight holds something else than numbers; give one number for each row.") from None
     if weight.shape != (n_rows,):
         raise TableError(f"sample_weight has the shape {weight.shape} and the table {n_rows} rows; give one for each.")
     if not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() <= 0:
@@ -547,6 +562,17 @@ def _row_or_table(evidence) -> Table | None:
     if evidence is None or (isinstance(evidence, dict) and not evidence):
         return None
     return read_table(evidence)
+
+
+def _with_given(drawn: Any, known: Table | None, n: int) -> Any:
+    """What was given in a frame of the same types comes back to the last bit, also what our seconds cannot hold."""
+    if known is None or not isinstance(drawn, pd.DataFrame) or not isinstance(known.native, pd.DataFrame):
+        return drawn
+    for column in known.columns:
+        label = column.name if column.label is None else column.label
+        if column.is_present.all() and label in drawn and known.native[label].dtype == drawn[label].dtype:
+            drawn[label] = known.native[label].repeat(n).array
+    return drawn
 
 
 def _is_list(value: Any) -> bool:

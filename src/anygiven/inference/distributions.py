@@ -26,7 +26,7 @@ ENTRIES = 2**22  # numbers of a table at a time: rows × values × components
 FEW_CELLS = 1024  # of a grid: as many are summed one by one
 LEAST_WEIGHT = 1e-5  # components below it do not move a mean
 LEAST_LEVEL = 1e-9
-N_SHARES = 512
+N_SHARES = 128
 
 
 class Distribution(ABC):
@@ -369,7 +369,7 @@ class Numbers(Distribution):
         part, since a mass and a density cannot be compared."""
         if self.is_listed:
             return self.domain.cell_values[self._cell_masses.argmax(1)]
-        densest, log_p = self._in_parts(lambda some, _: some._densest(), 3 * len(self.domain.segments[0])).T
+        densest, log_p = self._in_parts(lambda some, _: some._densest(), len(self.domain.dense_points[0])).T
         if not self.domain.atoms:
             return densest
         atom = self._p[:, :-1].argmax(1)
@@ -380,14 +380,12 @@ class Numbers(Distribution):
         """(B, 2) the densest value of the smooth part and its log density or mass. It is looked for in the middle of
         components and all over what the marginal holds level, without the outermost hundredths: at a bound a density
         may have a pole."""
-        edges, _ = self.domain.segments
-        inside = [edges[:-1] + share * np.diff(edges) for share in (0.01, 0.5, 0.99)]
-        shared = np.broadcast_to(np.concatenate(inside), (self.n_rows, 3 * (len(edges) - 1)))
-        inner = self.smooth.quantile(
-            torch.tensor([[0.01], [0.99]], dtype=torch.float64).expand(-1, self.n_rows)
-        ).numpy()
-        inner = np.clip(inner, -SCORE_LIMIT, SCORE_LIMIT)[..., None]
-        z = np.clip(np.concatenate([self.smooth.loc.numpy(), shared], axis=1), *inner)
+        levels = torch.tensor([[0.01], [0.99]], dtype=torch.float64).expand(-1, self.n_rows)
+        low, high = np.clip(self.smooth.quantile(levels).numpy(), -SCORE_LIMIT, SCORE_LIMIT)[..., None]
+        shared, log_width = self.domain.dense_points
+        log_p = self.smooth.log_prob(torch.from_numpy(shared)[:, None]).numpy().T + log_width  # (B, M)
+        best = np.where((shared >= low) & (shared <= high), log_p, -np.inf).argmax(1)
+        z = np.clip(np.concatenate([self.smooth.loc.numpy(), shared[best][:, None]], axis=1), low, high)
         values = self.domain.smooth_value(z)
         log_p = self._log_prob(values)
         best = np.arange(self.n_rows), log_p.argmax(1)

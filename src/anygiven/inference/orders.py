@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -35,14 +38,26 @@ def _costs(model: AnyOrderModel, data, known: list[int]) -> Tensor:
     return nats.sum(0) / path.is_query.sum(0).clamp(min=1)
 
 
-def ranked_orders(model: AnyOrderModel, data, n_tried: int = 48, seed: int = 0) -> list[Canonical]:
-    """The column order, the two by conditional entropy and random ones, the likeliest on these rows first."""
-    tried = [entropy_order(model, data), entropy_order(model, data, hardest_first=True)]
-    n = data.is_present.shape[1]
-    tried += [order for order in order_ensemble(n, n_tried, seed) if isinstance(order, Canonical)]
+def ranked_orders(
+    model: AnyOrderModel, data, n_tried: int = 48, seed: int = 0, until: float | None = None
+) -> list[Canonical]:
+    """The column order, random ones and the two by conditional entropy, the likeliest on these rows first; those that
+    were not come to before the monotonic time `until` are left out."""
+    tried: list[Canonical] = [order for order in order_ensemble(data.is_present.shape[1], n_tried, seed)
+                              if isinstance(order, Canonical)]  # fmt: skip
     question = Question(data.is_present, torch.zeros_like(data.is_present))
-    nats = [float(log_prob(model, data.x, question, [order]).mean()) for order in tried]
-    return [tried[k] for k in sorted(range(len(tried)), key=lambda k: -nats[k])]
+    nats: list[tuple[float, Canonical]] = []
+    for make in [*(partial(_itself, order) for order in tried), partial(entropy_order, model, data),
+                 partial(entropy_order, model, data, hardest_first=True)]:  # fmt: skip
+        if nats and until is not None and time.monotonic() > until:
+            break
+        order = make()
+        nats.append((float(log_prob(model, data.x, question, [order]).mean()), order))
+    return [order for _, order in sorted(nats, key=lambda pair: -pair[0])]
+
+
+def _itself(order: Canonical) -> Canonical:
+    return order
 
 
 def raster_order(model: AnyOrderModel, shape: tuple[int, ...]) -> Protocol:

@@ -31,10 +31,9 @@ def distribution_at(
     model: AnyOrderModel, domains: Sequence[Domain], x: Tensor, is_evidence: Tensor, column: int
 ) -> Distribution:
     """p(column | evidence) of every row, from one look."""
-    asked = torch.zeros_like(is_evidence)
-    asked[:, column] = True
-    path = Path.look(is_evidence, asked)
-    first, *others = [distribution_of(domains[column], seen.of(column)) for _, _, seen in looks(model, x, path)]
+    parts, columns = zip(x.split(CHUNK), is_evidence.split(CHUNK), strict=True), torch.tensor([column])
+    with torch.no_grad():
+        first, *others = [distribution_of(domains[column], model.look(*part, columns).of(column)) for part in parts]
     return first.followed_by(others) if others else first
 
 

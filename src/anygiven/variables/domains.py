@@ -385,6 +385,14 @@ class Numeric(Domain):
         return z, self.marginal.log_slope(x) - 0.5 * middle**2 - LOG_SQRT_2PI
 
     @cached_property
+    def dense_points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scores all over what the marginal holds level, and the log width of their values: where a mode may be."""
+        even = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, 129)
+        edges = np.union1d(even, self.marginal.score(self.marginal.knots))
+        z = np.concatenate([edges[:-1] + share * np.diff(edges) for share in (0.01, 0.5, 0.99)])
+        return z, self.log_width(self.smooth_value(z))
+
+    @cached_property
     def ends(self) -> tuple[float, float]:
         """The lowest and the highest value of the smooth part: what lies beyond the limit of scores is at them."""
         low, high = self.smooth_value(np.array([-SCORE_LIMIT, SCORE_LIMIT]))

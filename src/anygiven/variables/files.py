@@ -63,9 +63,11 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow import parquet
 
     try:
-        return parquet.read_table(path).to_pandas()
+        frame = parquet.read_table(path).to_pandas()
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise TableError(f"{path} is not a whole Parquet file ({_first_line(error)}).") from None
+    frame.attrs["date_formats"] = _read_dates(frame)
+    return frame
 
 
 def _read_excel(path: Path) -> pd.DataFrame:
@@ -77,16 +79,24 @@ def _read_excel(path: Path) -> pd.DataFrame:
         raise TableError(f"{path} cannot be read as an Excel file ({_first_line(error)}).") from None
     if len(book.sheet_names) > 1:
         _say(f"{path} has {len(book.sheet_names)} sheets; the first, {book.sheet_names[0]!r}, is read.")
+    frame.attrs["date_formats"] = _read_dates(frame)
     return frame
 
 
 def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> pd.DataFrame:
     found = find_dialect(path, delimiter, encoding)
+    try:
+        return _read_as(path, found, is_given=delimiter is not None and encoding is not None)
+    except UnicodeError:
+        raise TableError(f"{path} is not {found.encoding} text; say another --encoding, or none.") from None
+
+
+def _read_as(path: Path, found: Dialect, is_given: bool) -> pd.DataFrame:
     table = _parse_csv(path, found)
     if found.delimiter != "," and _has_decimal_commas(table):
         found = Dialect(found.delimiter, found.encoding, ",")
         table = _parse_csv(path, found)
-    if str(found) and (delimiter is None or encoding is None):
+    if str(found) and not is_given:
         _say(f"{path} is read with {found}; say --delimiter and --encoding if that is wrong.")
     frame = table.to_pandas()
     frame.attrs["date_formats"] = _read_dates(frame)
@@ -158,14 +168,17 @@ def _parse_csv(path: Path, dialect: Dialect) -> Any:
 
     encoding = {"utf-8-sig": "utf-8"}.get(dialect.encoding, dialect.encoding)
     try:
-        return arrow.read_csv(
+        table = arrow.read_csv(
             path,
             read_options=arrow.ReadOptions(encoding=encoding),
             parse_options=arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=_has_long_cells(path)),
             convert_options=arrow.ConvertOptions(strings_can_be_null=True, decimal_point=dialect.decimal),
         )
-    except (pyarrow.ArrowInvalid, OSError, EOFError, UnicodeError) as error:
+    except (pyarrow.ArrowInvalid, OSError, EOFError) as error:
         raise TableError(f"{path} cannot be read as CSV: {_first_line(error)}.") from None
+    if any(pyarrow.types.is_binary(column.type) for column in table.schema):
+        raise UnicodeError("pyarrow takes text of another encoding for bytes")
+    return table
 
 
 def _has_long_cells(path: Path) -> bool:

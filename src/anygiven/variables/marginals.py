@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 
 MAX_CENTRES = 256
 MAX_FITTED = 20_000
+N_QUICK = 5  # recipes
 SCORE_LIMIT = 8.0  # all mass beyond this score is at it
 LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -108,6 +109,11 @@ class Marginal:
         for low, high in intervals:
             masses = np.where((middle > low) & (middle < high), 0.0, masses)
         return Marginal.from_masses(knots, masses, *_alone(self.low, self.high, masses.sum()))
+
+    def moved(self, centre: float, scale: float) -> Marginal:
+        """Of centre + scale · x."""
+        low, high = (Tail(tail.mass, tail.scale * scale) for tail in (self.low, self.high))
+        return Marginal(self.knots * scale + centre, self.below, self.above, low, high)
 
     def within(self, low: float, high: float) -> Marginal:
         """The same distribution with no mass outside two bounds; the bounds may be infinite."""
@@ -247,11 +253,15 @@ def weighted_values(values: np.ndarray, weight: np.ndarray, n: int, is_grid: boo
 
 
 def fit_marginal(
-    values: np.ndarray, is_grid: bool, rng: np.random.Generator, bounds: tuple[float, float] = (-np.inf, np.inf)
+    values: np.ndarray,
+    is_grid: bool,
+    rng: np.random.Generator,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    is_quick: bool = False,
 ) -> Marginal:
     """Fit by cross-validated mixing of histograms and kernels; a grid's values are integers.
 
-    Nothing lies outside the bounds (on a grid: outside the cells of the bounds).
+    Nothing lies outside the bounds (on a grid: outside the cells of the bounds). Quick: mixed alike, not validated.
     """
     values = np.asarray(values, dtype=np.float64)
     mass = 0.5 / (len(values) + 2)
@@ -259,18 +269,21 @@ def fit_marginal(
         values = rng.choice(values, MAX_FITTED, replace=False)
     if is_grid:
         values, bounds = _spread_ties(values), (bounds[0] - 0.5, bounds[1] + 0.5)
-    scale = float(np.std(values))
-    if scale <= 1e-12 * max(1.0, float(np.abs(values).max())):
+    centre, scale = (0.0, 1.0) if is_grid else (float(np.median(values)), float(np.std(values)))
+    if np.std(values) <= 1e-15 * float(np.abs(values).max()):
         half = max(abs(float(values[0])) * 1e-3, 1e-3)
         knots = np.array([values[0] - half, values[0] + half])
         return Marginal.from_masses(knots, np.ones(1), Tail(mass, half), Tail(mass, half)).within(*bounds)
-    recipes = _recipes(len(values), is_grid)
-    if len(values) < 30:
-        weights = np.array([1.0 if recipe.func is _fixed_kernels else 0.0 for recipe in recipes])
-        weights /= weights.sum()
+    unit = (values - centre) / scale
+    recipes = _recipes(len(unit), is_grid)
+    if is_quick or len(unit) < 30:
+        chosen = (_fixed_kernels, _quantile_histogram) if is_quick else (_fixed_kernels,)
+        recipes = [recipe for recipe in recipes if recipe.func in chosen][: N_QUICK if is_quick else None]
+        weights = np.full(len(recipes), 1 / len(recipes))
     else:
-        weights = _mixture_weights(_held_out(values, recipes, rng))
-    return _blend([recipe(values) for recipe in recipes], weights, values, mass).within(*bounds)
+        weights = _mixture_weights(_held_out(unit, recipes, rng))
+    found = _blend([recipe(unit) for recipe in recipes], weights, unit, mass)
+    return found.moved(centre, scale).within(*bounds)
 
 
 def _blend(candidates: list[Candidate], weights: np.ndarray, values: np.ndarray, mass: float) -> Marginal:

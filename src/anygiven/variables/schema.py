@@ -6,8 +6,9 @@ import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from anygiven.variables.domains import (
     domain_from_json,
     plain_text,
 )
-from anygiven.variables.marginals import fit_marginal, weighted_values
+from anygiven.variables.marginals import Marginal, fit_marginal, weighted_values
 from anygiven.variables.tables import (
     SECONDS_PER_DAY,
     Column,
@@ -51,6 +52,8 @@ ID_NAME = re.compile(r"(^|[_\s.-])(id|no|nr|nbr|uuid|guid|key|index|number)$|ID$
 CODE_NAME = re.compile(r"(^|[_\s.-])(id|code|type|class|category|zip|zipcode|postcode|group)$", re.IGNORECASE)
 NUMERIC = ("continuous", "grid", "count")
 OVERRIDES = (*NUMERIC, "categorical", "binary", "ordinal", "leave out")
+TIME_STEPS = (SECONDS_PER_DAY, 3600.0, 60.0)
+Fit = Callable[..., Marginal]  # (values, is_grid, bounds=…) → their marginal
 N_IN_A_HURRY = 400  # values from which a column is fitted where there are many columns and little time
 FEW_TO_BOUND = 30  # values tell nothing of where they must end
 MISSED_BEYOND = 5  # values expected beyond a bound, and not one there: the bound is real
@@ -150,7 +153,7 @@ class Schema:
             values = variable.domain.decode(cells[:, i].astype(np.float64))
             if variable.name in by_name:
                 column = _as_stored(by_name[variable.name], variable)
-                each = len(values) // len(column.values)
+                each = len(values) // max(len(column.values), 1)
                 values = np.where(column.is_present.repeat(each), column.values.repeat(each), values)
             columns[variable.name if variable.label is None else variable.label] = (values, variable.storage)
         return build_frame(columns, self.backend)
@@ -218,6 +221,11 @@ def _as_stored(column: Column, variable: Variable) -> Column:
         return column
     was_number = isinstance(variable.domain, (Continuous, Grid))
     is_number = column.values.dtype != object
+    if variable.storage.is_time and is_number and not column.storage.is_time:
+        raise SchemaError(
+            f"{plain_text(column.present[0])} is not a {variable.storage.what}, but column {column.name!r} holds "
+            f"{variable.storage.what}s."
+        )
     if was_number and not is_number:
         return Column(column.name, _parse_numbers(column, variable), column.is_present, variable.storage)
     if isinstance(variable.domain, Categorical) and not variable.domain.is_seen(column.present).all():
@@ -231,7 +239,7 @@ def _parse_numbers(column: Column, variable: Variable) -> np.ndarray:
         try:
             values[row] = number_of(column.values[row], variable.storage)
         except (TypeError, ValueError, OverflowError):
-            wanted = {"date": "date", "datetime": "date", "timedelta": "duration"}.get(variable.storage.kind, "number")
+            wanted = variable.storage.what
             raise SchemaError(
                 f"{column.values[row]!r} is not a {wanted}, but column {column.name!r} holds {wanted}s."
             ) from None
@@ -308,7 +316,8 @@ def infer_schema(
             raise TableError(f"Column {column.name!r} has no value at all; drop it before fitting.")
         try:
             is_late = soon is not None and time.monotonic() > soon
-            domain = _infer_domain(_some(column, rng) if is_late else column, overrides.get(column.name), rng)
+            fit = partial(fit_marginal, rng=rng, is_quick=is_late)
+            domain = _infer_domain(_some(column, rng) if is_late else column, overrides.get(column.name), fit)
             variables.append(Variable(column.name, domain, column.storage, column.label))
         except _LeftOut as reason:
             left_out[column.name] = str(reason)
@@ -329,16 +338,16 @@ def _some(column: Column, rng: np.random.Generator) -> Column:
     return replace(column, values=column.values[kept], is_present=column.is_present[kept])
 
 
-def _infer_domain(column: Column, override: Any, rng: np.random.Generator) -> Domain:
+def _infer_domain(column: Column, override: Any, fit: Fit) -> Domain:
     if isinstance(override, Domain):
         return override
     if isinstance(override, (list, tuple)) and not _is_bounded(override):
         return _categories_in_order(column, override)
     if override is not None:
-        return _overridden(column, override, rng)
+        return _overridden(column, override, fit)
     if column.values.dtype == object:
         return _infer_category(column)
-    return _infer_number(column, rng)
+    return _infer_number(column, fit)
 
 
 def _is_bounded(override: Sequence) -> bool:
@@ -363,23 +372,32 @@ def _given_bounds(column: Column, override: Any) -> tuple[str, Bounds | None]:
     return kind, (low, high)
 
 
-def _overridden(column: Column, override: Any, rng: np.random.Generator) -> Domain:
+def _overridden(column: Column, override: Any, fit: Fit) -> Domain:
     kind, bounds = _given_bounds(column, override)
     if kind not in OVERRIDES:
         raise SchemaError(f"Column {column.name!r} cannot be {kind!r}; choose one of {', '.join(OVERRIDES)}.")
     if kind == "leave out":
         raise _LeftOut("asked for")
+    if kind == "binary" and len(set(column.present.tolist())) > 2:
+        raise SchemaError(f"Column {column.name!r} has more than two values, so it cannot be 'binary'.")
     if kind in ("categorical", "binary", "ordinal"):
         return _as_categories(column, ordered=kind == "ordinal")
     if column.values.dtype == object:
         raise SchemaError(f"Column {column.name!r} holds text, so it cannot be {kind!r}.")
     if kind == "continuous":
-        return _continuous(column.present, rng, bounds)
-    cls = Count if kind == "count" else Grid
-    return _grid(column.present, _grid_step(column.present) or 1.0, cls, rng, bounds)
+        return _continuous(column.present, fit, bounds)
+    step = _step_of_any(column.present)
+    if step is None or (kind == "count" and step != np.round(step)):
+        raise SchemaError(f"Column {column.name!r} stands on no grid of that kind, so it cannot be {kind!r}.")
+    return _grid(column.present, 1.0 if kind == "count" else step, Count if kind == "count" else Grid, fit, bounds)
 
 
 def _categories_in_order(column: Column, values: Sequence) -> Ordinal:
+    if values and values[0] in OVERRIDES and values[0] not in set(column.present.tolist()):
+        raise SchemaError(
+            f"Column {column.name!r} cannot be {tuple(values)!r}: bounds are given as ('continuous', low, high), None "
+            "for a side without one."
+        )
     values = tuple(float(v) if column.values.dtype != object else v for v in values)
     counts = Counter(column.present.tolist())
     missing = [value for value in counts if value not in values]
@@ -423,12 +441,13 @@ def _frequent_categories(column: Column) -> Categorical:
     return Categorical((*kept, OTHER), (*(counts[value] for value in kept), rest))
 
 
-def _infer_number(column: Column, rng: np.random.Generator) -> Domain:
+def _infer_number(column: Column, fit: Fit) -> Domain:
     present = column.present
     distinct, counts = np.unique(present, return_counts=True)
     if column.storage.is_time:
-        is_daily = column.storage.kind == "date" or bool((present % SECONDS_PER_DAY == 0).all())
-        return _grid(present, SECONDS_PER_DAY, Grid, rng, OPEN) if is_daily else _continuous(present, rng, OPEN)
+        bounds = None if column.storage.kind == "timedelta" else OPEN  # durations end at nought, dates nowhere
+        steps = [step for step in TIME_STEPS if (present % step == 0).all()]
+        return _grid(present, steps[0], Grid, fit, bounds) if steps else _continuous(present, fit, bounds)
     if len(distinct) <= 2:
         return _as_categories(column)
     is_whole = bool((distinct == np.round(distinct)).all()) and column.storage.kind in ("float", "integer")
@@ -438,9 +457,9 @@ def _infer_number(column: Column, rng: np.random.Generator) -> Domain:
         return _as_categories(column)
     step = _grid_step(present)
     if step is None:
-        return _continuous(present, rng)
+        return _continuous(present, fit)
     is_count = is_whole and distinct[0] in (0, 1) and step == 1 and distinct[-1] < 1000
-    return _grid(present, step, Count if is_count else Grid, rng)
+    return _grid(present, step, Count if is_count else Grid, fit)
 
 
 def _looks_like_id(name: str, present: np.ndarray, n_distinct: int) -> bool:
@@ -470,6 +489,14 @@ def _grid_step(present: np.ndarray) -> float | None:
     is_whole = bool((distinct == np.round(distinct)).all())
     if not is_whole and len(distinct) > 0.5 * len(present):
         return None
+    return _step_of_any(present)
+
+
+def _step_of_any(present: np.ndarray) -> float | None:
+    """The step of the coarsest grid of at most four decimals on which all values stand."""
+    distinct = np.unique(present)
+    if len(distinct) == 1:
+        return 1.0 if distinct[0] == np.round(distinct[0]) else None
     for decimals in range(5):
         scaled = distinct * 10.0**decimals
         if np.abs(scaled).max() > 2**50:
@@ -493,18 +520,16 @@ def _frequent(values: np.ndarray) -> np.ndarray:
     return distinct[is_atom]
 
 
-def _continuous(present: np.ndarray, rng: np.random.Generator, bounds: Bounds | None = None) -> Continuous:
+def _continuous(present: np.ndarray, fit: Fit, bounds: Bounds | None = None) -> Continuous:
     atoms = _frequent(present)
     smooth = present[~np.isin(present, atoms)]
     bounds = _shown_bounds(present) if bounds is None else bounds
-    marginal = fit_marginal(smooth if len(smooth) else present, False, rng, bounds)
+    marginal = fit(smooth if len(smooth) else present, False, bounds=bounds)
     counts = [int((present == atom).sum()) for atom in atoms] + [len(smooth)]
     return Continuous(marginal, tuple(atoms.tolist()), tuple(counts), None, 0.0, _limits(present), bounds)
 
 
-def _grid(
-    present: np.ndarray, step: float, cls: type[Grid], rng: np.random.Generator, bounds: Bounds | None = None
-) -> Grid:
+def _grid(present: np.ndarray, step: float, cls: type[Grid], fit: Fit, bounds: Bounds | None = None) -> Grid:
     origin = float(np.min(present))
     origin = 0.0 if abs(origin / step - np.round(origin / step)) < 1e-6 else origin
     cells = np.round((present - origin) / step)
@@ -516,7 +541,7 @@ def _grid(
     ends = tuple(float(end) for end in (np.array(bounds) - origin) / step)
     smooth = cells[is_smooth] if is_smooth.sum() >= 5 else cells
     inner = (np.ceil(ends[0] - ON_GRID), np.floor(ends[1] + ON_GRID))
-    marginal = fit_marginal(smooth, True, rng, inner).without([(atom - 0.5, atom + 0.5) for atom in atoms])
+    marginal = fit(smooth, True, bounds=inner).without([(atom - 0.5, atom + 0.5) for atom in atoms])
     counts = [int((cells == atom).sum()) for atom in atoms] + [int(is_smooth.sum())]
     values = tuple(np.round(atoms * step + origin, 12).tolist())
     return cls(marginal, values, tuple(counts), step, origin, _limits(present), bounds)

@@ -35,6 +35,16 @@ class Storage:
     format: str | None = None  # of dates that a file writes in another way than 2020-10-07
 
     @property
+    def zone(self) -> str | None:
+        """The time zone of a column of instants, if it has one."""
+        return _time_zone(self.native) if self.kind == "datetime" else None
+
+    @property
+    def what(self) -> str:
+        """What a value of the column is called in a sentence."""
+        return {"date": "date", "datetime": "date", "timedelta": "duration"}.get(self.kind, "number")
+
+    @property
     def is_time(self) -> bool:
         """Counted in seconds: since 1970, or in all."""
         return self.kind in ("date", "datetime", "timedelta")
@@ -200,6 +210,10 @@ def _categories(series: nw.Series) -> tuple[tuple, bool]:
     if isinstance(native, pd.Series):
         return tuple(native.cat.categories), bool(native.cat.ordered)
     is_ordered = series.dtype == nw.Enum or bool(getattr(getattr(native, "type", None), "ordered", False))
+    if series.implementation.is_pyarrow():
+        chunks = native.unify_dictionaries().chunks  # type: ignore[union-attr]
+        if chunks:
+            return tuple(chunks[0].dictionary.to_pylist()), is_ordered
     declared = getattr(series.dtype, "categories", None)  # of an Enum; else the values in use
     return tuple(declared if declared is not None else series.drop_nulls().unique().sort().to_list()), is_ordered
 
@@ -219,6 +233,9 @@ def _finite(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def _dates(name: str, series: nw.Series, storage: Storage) -> Column:
+    native = series.to_native()
+    if isinstance(native, pd.Series) and getattr(native.dtype, "tz", None) is not None:
+        series = nw.from_native(native.dt.tz_convert("UTC").dt.tz_localize(None), series_only=True)
     stamps = series.dt.timestamp("us")
     return _seconds(name, series, np.asarray(stamps.cast(nw.Float64).to_numpy(), dtype=np.float64) / 1e6, storage)
 
@@ -235,6 +252,8 @@ def _seconds(name: str, series: nw.Series, seconds: np.ndarray, storage: Storage
 
 def number_of(value: Any, storage: Storage) -> float:
     """A user's number, date or duration as a column of that storage counts it."""
+    if storage.is_time and isinstance(value, (int, float, np.number)):
+        raise TypeError("a bare number has no unit")
     if storage.kind == "timedelta":
         return float(pd.Timedelta(value).total_seconds())
     if not storage.is_time:
@@ -244,10 +263,12 @@ def number_of(value: Any, storage: Storage) -> float:
             return float(pd.to_datetime(value, format=storage.format).timestamp())
         except ValueError:
             pass  # also as 2020-10-07
-    stamp = pd.Timestamp(value)
+    stamp: Any = pd.Timestamp(value)
     if stamp is pd.NaT:
         raise ValueError("no date")
-    return float(stamp.timestamp())  # pyright: ignore[reportAttributeAccessIssue]
+    if storage.zone and stamp.tzinfo is None:
+        stamp = stamp.tz_localize(storage.zone)
+    return float(stamp.timestamp())
 
 
 def _objects(name: str, items: list, storage: Storage) -> Column:

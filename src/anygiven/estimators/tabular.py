@@ -259,8 +259,9 @@ class TabularDensity(Density):
             raise QuestionError(f"Column {overlap[0]!r} is both asked and given; it can be only one.")
         self.schema_.warn_of_strange(known)
         x_known, is_evidence = self._encode(known)
-        has_labels = asked.index is not None and known.index is not None and len(x) == len(x_known) > 1
-        if has_labels and not asked.index.equals(known.index):
+        mine, theirs = asked.index, known.index
+        has_labels = mine is not None and theirs is not None and len(x) == len(x_known) > 1
+        if has_labels and not mine.equals(theirs):
             raise QuestionError("The query and the evidence have different row labels; give them the same index.")
         if len(x_known) not in (1, len(x)):
             raise QuestionError(f"The query has {len(x)} rows and the evidence {len(x_known)}; they must match.")

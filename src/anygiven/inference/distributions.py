@@ -301,7 +301,7 @@ class Numbers(Distribution):
 
     @property
     def is_listed(self) -> bool:
-        """Whether every possible value has a mass, and they are few enough to be listed."""
+        """Whether every possible value has a mass, and they are few enough to sum over them for many rows."""
         return 0 < len(self.domain.edges) <= FEW_CELLS + 1
 
     @cached_property
@@ -367,7 +367,7 @@ class Numbers(Distribution):
     def mode(self) -> np.ndarray:
         """(B,) Masses are compared with masses. Where there is a density, an atom wins if it outweighs the whole smooth
         part, since a mass and a density cannot be compared."""
-        if self.is_listed:
+        if len(self.domain.edges):
             return self.domain.cell_values[self._cell_masses.argmax(1)]
         densest, log_p = self._in_parts(lambda some, _: some._densest(), len(self.domain.dense_points[0])).T
         if not self.domain.atoms:
@@ -392,7 +392,7 @@ class Numbers(Distribution):
         return np.stack([values[best], log_p[best]], axis=1)
 
     def entropy(self) -> np.ndarray:
-        if self.is_listed:
+        if len(self.domain.edges):
             return _entropy(self._cell_masses)
         if self.domain.step is not None:  # too many cells to list: at values of equal shares
             levels = (np.arange(N_SHARES) + 0.5) / N_SHARES

@@ -260,8 +260,7 @@ class TabularDensity(Density):
         self.schema_.warn_of_strange(known)
         x_known, is_evidence = self._encode(known)
         mine, theirs = asked.index, known.index
-        has_labels = mine is not None and theirs is not None and len(x) == len(x_known) > 1
-        if has_labels and not mine.equals(theirs):
+        if mine is not None and theirs is not None and len(x) == len(x_known) > 1 and not mine.equals(theirs):
             raise QuestionError("The query and the evidence have different row labels; give them the same index.")
         if len(x_known) not in (1, len(x)):
             raise QuestionError(f"The query has {len(x)} rows and the evidence {len(x_known)}; they must match.")

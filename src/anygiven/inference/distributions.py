@@ -324,44 +324,45 @@ class Numbers(Distribution):
 
     # ------------------------------------------------------------------ summaries
 
-    @property
+    @cached_property
     def mean(self) -> np.ndarray:
-        return self._moments[0]
-
-    @property
-    def std(self) -> np.ndarray:
-        return self._moments[1]
+        if self.is_listed:
+            return self._cell_masses @ self.domain.cell_values
+        row, component, _, first = self._component_means
+        weight = self._weights[row, component]
+        smooth = np.bincount(row, weight * first, self.n_rows) / np.bincount(row, weight, self.n_rows)
+        return self._p[:, :-1] @ self.domain.atom_values + self._p[:, -1] * smooth
 
     @cached_property
-    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation, (B,) each."""
+    def std(self) -> np.ndarray:
+        mean = self.mean[:, None]
         if self.is_listed:
-            values, p = self.domain.cell_values, self._cell_masses
-            mean = p @ values
-            return mean, np.sqrt((p * (values - mean[:, None]) ** 2).sum(1))
-        mean, variance = self._smooth_moments()
-        atoms, p = self.domain.atom_values, self._p
-        whole = p[:, :-1] @ atoms + p[:, -1] * mean
-        spread = (p[:, :-1] * (atoms - whole[:, None]) ** 2).sum(1) + p[:, -1] * (variance + (mean - whole) ** 2)
-        return whole, np.sqrt(np.maximum(spread, 0.0))
-
-    def _smooth_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the smooth part: by quadrature in each component that counts, then over them."""
-        row, component = np.nonzero(self._weights > LEAST_WEIGHT)
+            return np.sqrt((self._cell_masses * (self.domain.cell_values - mean) ** 2).sum(1))
+        row, component, z, first = self._component_means
+        _, shares = _nodes(self.smooth)
+        size = max(1, ENTRIES // len(shares))
+        parts = [slice(start, start + size) for start in range(0, len(row), size)]
+        within = [(self.domain.quick_value(z(part)) - first[part, None]) ** 2 @ shares for part in parts]
         weight = self._weights[row, component]
+        spread = np.concatenate([*within, np.empty(0)]) + (first - self.mean[row]) ** 2
+        smooth = np.bincount(row, weight * spread, self.n_rows) / np.bincount(row, weight, self.n_rows)
+        atoms = (self._p[:, :-1] * (self.domain.atom_values - mean) ** 2).sum(1)
+        return np.sqrt(atoms + self._p[:, -1] * smooth)
+
+    @cached_property
+    def _component_means(self) -> tuple[np.ndarray, np.ndarray, Callable[[slice], np.ndarray], np.ndarray]:
+        """Row and number of every component that counts, where it is evaluated (some of them), and its mean."""
+        row, component = np.nonzero(self._weights > LEAST_WEIGHT)
         nodes, shares = _nodes(self.smooth)
         loc, scale = self.smooth.loc.numpy()[row, component], self.smooth.scale.numpy()[row, component]
-        first, second = np.empty(len(row)), np.empty(len(row))
+
+        def z(part: slice) -> np.ndarray:
+            return np.clip(loc[part, None] + scale[part, None] * nodes, -SCORE_LIMIT, SCORE_LIMIT)
+
         size = max(1, ENTRIES // len(nodes))
-        for part in (slice(start, start + size) for start in range(0, len(row), size)):
-            z = np.clip(loc[part, None] + scale[part, None] * nodes, -SCORE_LIMIT, SCORE_LIMIT)
-            values = self.domain.quick_value(z)
-            first[part] = values @ shares
-            second[part] = (values - first[part, None]) ** 2 @ shares
-        total = np.bincount(row, weight, self.n_rows)
-        mean = np.bincount(row, weight * first, self.n_rows) / total
-        variance = np.bincount(row, weight * (second + (first - mean[row]) ** 2), self.n_rows) / total
-        return mean, variance
+        parts = [slice(start, start + size) for start in range(0, len(row), size)]
+        first = [self.domain.quick_value(z(part)) @ shares for part in parts]
+        return row, component, z, np.concatenate([*first, np.empty(0)])
 
     @cached_property
     def mode(self) -> np.ndarray:

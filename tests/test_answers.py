@@ -133,7 +133,9 @@ def test_joints_can_be_drawn(density, names):
 def test_joints_of_many_rows(density, rows):
     joint = density.conditional(["weight", "grade"], rows)
     assert joint.log_prob(rows[["weight", "grade"]].fillna(70.0)).shape == (40,)
-    assert len(joint.sample(3, random_state=0)) == 120
+    drawn = joint.sample(3, random_state=0)
+    assert list(drawn.index) == [label for label in rows.index for _ in range(3)]
+    assert joint.log_prob({"weight": 70.0, "grade": "mid"}).shape == (40,)
     assert joint.mutual_information(n=50).value.shape == (40,)
     for wrong, message in (({"weight": 70.0}, "values of all of them"), ((70.0, None), "gap")):
         with pytest.raises(QuestionError, match=message):

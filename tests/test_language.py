@@ -42,7 +42,7 @@ def test_what_is_understood(text, query, evidence):
         ("a, a", "twice"),
         ("a | b=1, b=2", "twice"),
         ("a | a=1", "both asked and given"),
-        ("a | b>3", "no value"),
+        ("a | b>3", "only '=' is understood"),
         ("a | b>=3", "only '='"),
         ("a,, b", "empty place"),
         ("a | b='x", "not closed"),
@@ -57,3 +57,20 @@ def test_what_is_refused_in_one_sentence(text, message):
 def test_evidence_alone():
     assert parse_evidence("a=1, b='x y'") == {"a": 1.0, "b": "x y"}
     assert parse_evidence("") == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["P(price | rooms=3)", "p( price|rooms=3 )", "price given rooms=3", "P(price given rooms=3)"]
+)
+def test_questions_as_others_write_them(text):
+    parsed = parse_question(text)
+    assert (parsed.query, parsed.evidence) == ({"price": None}, {"rooms": 3.0})
+
+
+def test_given_inside_quotes_is_a_name():
+    assert parse_question("'money given away' | a=1").query == {"money given away": None}
+
+
+def test_comparisons_get_one_sentence():
+    with pytest.raises(QuestionError, match="only '=' is understood"):
+        parse_question("rooms>2 | price=3")

@@ -57,6 +57,9 @@ def _require_columns(frame: pd.DataFrame, names: list[str]) -> None:
 def sample_table(density, rows: int, given: str, out: Path | None, steps, temperature: float, seed: int) -> None:
     drawn = density.sample(rows, parse_evidence(given) or None, steps=steps, temperature=temperature, random_state=seed)
     frame = drawn if isinstance(drawn, pd.DataFrame) else pd.DataFrame(drawn, columns=pd.Index(density.schema_.names))
+    for name in frame.columns:  # a column of whole numbers that gaps made float
+        if frame[name].dtype == float and (frame[name] == frame[name].round()).all():
+            frame[name] = frame[name].astype("int64")
     if out:
         write_table(frame, out)
         print(f"{len(frame):,} rows written to {out}.")

@@ -181,7 +181,8 @@ class Conditional:
         """The central interval: low and high leave out half of the rest each. Of many rows: two columns."""
         _check_level(level)
         self._require("interval", self._has_order())
-        values = self._native(self.distribution.quantile(np.array([(1 - level) / 2, (1 + level) / 2])))
+        ends = np.round([(1 - level) / 2, (1 + level) / 2], 12)  # 0.05, not 0.04999999999999999
+        values = self._native(self.distribution.quantile(ends))
         return (
             tuple(self._one(value) for value in values[0]) if self.is_single else self._each_of(values, ["low", "high"])
         )
@@ -261,6 +262,8 @@ class Conditional:
             ax.set_xlabel("probability")
         else:
             self._plot_numbers(ax)
+            if self.variable.storage.kind in ("date", "datetime"):
+                ax.tick_params(axis="x", rotation=30)
             if mark is not None:
                 ax.axvline(self._axis(self._read([mark]))[0], color="#c2571a", linewidth=1)
             ax.set_xlabel(self.name)

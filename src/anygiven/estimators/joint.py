@@ -60,16 +60,18 @@ class JointConditional:
         if not bool(is_query[:, self._columns].all()):
             raise QuestionError("A joint probability needs a value in every column; there is a gap.")
         x_known, is_evidence = self.known.x, self.known.is_evidence
+        if len(x) == 1:  # one set of values for all rows
+            x, is_query = x.expand_as(x_known), is_query.expand_as(is_evidence)
         if len(x_known) not in (1, len(x)):
             raise QuestionError(f"{len(x)} rows of values were given for {len(x_known)} rows; they must match.")
         is_evidence = is_evidence.expand_as(is_query)
         cells = torch.where(is_evidence.unsqueeze(-1), x_known.expand_as(x), x)
         log_p = self.density._log_prob(cells, Question(is_query, is_evidence))
-        log_p = np.where(self.density._possible_rows(table), log_p, -np.inf)
+        log_p = np.where(np.broadcast_to(self.density._possible_rows(table), log_p.shape), log_p, -np.inf)
         return float(log_p[0]) if is_one and self.is_single else log_p
 
     def sample(self, n: int = 1, *, steps: int | None = None, random_state: Any = None) -> Any:
-        """n draws of the columns, for each row that is given, as a table."""
+        """n draws of the columns, for each row that is given, as a table; with the rows' labels, if they have any."""
         drawn = self._draw(n, steps, random_state)
         schema = self.density.schema_
         every = read_table(schema.decode(drawn.numpy()), schema.names).native
@@ -77,8 +79,10 @@ class JointConditional:
             return every[:, self._columns]
         import narwhals as nw
 
-        frame = nw.from_native(every, eager_only=True)
-        return frame[:, self._columns].to_native()
+        found = nw.from_native(every, eager_only=True)[:, self._columns].to_native()
+        if isinstance(found, pd.DataFrame) and not self.is_single and self.known.index is not None:
+            found.index = self.known.index.repeat(int(n))
+        return found
 
     def _draw(self, n: int, steps: int | None, random_state: Any) -> torch.Tensor:
         """(rows × n, N, 4) cells with the asked columns drawn and no others."""

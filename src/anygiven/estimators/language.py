@@ -19,8 +19,11 @@ class ParsedQuestion:
 
 
 def parse_question(text: str) -> ParsedQuestion:
-    """Columns before the bar are asked, `column=value` after it is known; quotes keep commas, bars and spaces."""
-    asked, bar, known = _cut(text, "|")
+    """Columns before the bar are asked, `column=value` after it is known; quotes keep commas, bars and spaces.
+
+    Also as others write it: P(price | rooms=3), and "price given rooms=3".
+    """
+    asked, bar, known = _cut(_plainly(text), "|")
     if bar and "|" in _outside_quotes(known):
         raise QuestionError(f"The question has more than one '|'; write it like {EXAMPLE}.")
     query: dict[str, str | float | None] = {}
@@ -47,6 +50,15 @@ def parse_evidence(text: str) -> dict[str, str | float]:
         _once(name, evidence, "given")
         evidence[name] = value
     return evidence
+
+
+def _plainly(text: str) -> str:
+    """Without P(…) around it, and with a bar for the word given."""
+    inner = re.fullmatch(r"\s*[Pp]\((.*)\)\s*", text, re.DOTALL)
+    text = inner[1] if inner else text
+    blanked = _outside_quotes(text)
+    word = re.search(r"\sgiven\s", blanked)
+    return text if "|" in blanked or not word else f"{text[: word.start()]}|{text[word.end() :]}"
 
 
 def _once(name: str, seen: dict, verb: str) -> None:
@@ -86,6 +98,8 @@ def _pair(item: str) -> tuple[str, str | float | None]:
     name, sign, value = _cut(item, "=")
     blanked = _outside_quotes(name)
     if sign and blanked.rstrip()[-1:] in ("<", ">", "!"):
+        raise QuestionError(f"{item.strip()!r}: only '=' is understood; write column=value.")
+    if not sign and re.search(r"[<>≤≥]", blanked):
         raise QuestionError(f"{item.strip()!r}: only '=' is understood; write column=value.")
     if not _unquoted(name):
         raise QuestionError(f"{item.strip()!r} names no column; write column=value.")

@@ -328,8 +328,8 @@ class Numbers(Distribution):
     def mean(self) -> np.ndarray:
         if self.is_listed:
             return self._cell_masses @ self.domain.cell_values
-        row, component, _, first = self._component_means
-        weight = self._weights[row, component]
+        row, component = self._components
+        weight, first = self._weights[row, component], self._over_components(lambda values, _: values, 33)
         smooth = np.bincount(row, weight * first, self.n_rows) / np.bincount(row, weight, self.n_rows)
         return self._p[:, :-1] @ self.domain.atom_values + self._p[:, -1] * smooth
 
@@ -338,31 +338,27 @@ class Numbers(Distribution):
         mean = self.mean[:, None]
         if self.is_listed:
             return np.sqrt((self._cell_masses * (self.domain.cell_values - mean) ** 2).sum(1))
-        row, component, z, first = self._component_means
-        _, shares = _nodes(self.smooth)
-        size = max(1, ENTRIES // len(shares))
-        parts = [slice(start, start + size) for start in range(0, len(row), size)]
-        within = [(self.domain.quick_value(z(part)) - first[part, None]) ** 2 @ shares for part in parts]
+        row, component = self._components
         weight = self._weights[row, component]
-        spread = np.concatenate([*within, np.empty(0)]) + (first - self.mean[row]) ** 2
+        spread = self._over_components(lambda values, part: (values - self.mean[row[part], None]) ** 2, 57)
         smooth = np.bincount(row, weight * spread, self.n_rows) / np.bincount(row, weight, self.n_rows)
         atoms = (self._p[:, :-1] * (self.domain.atom_values - mean) ** 2).sum(1)
         return np.sqrt(atoms + self._p[:, -1] * smooth)
 
     @cached_property
-    def _component_means(self) -> tuple[np.ndarray, np.ndarray, Callable[[slice], np.ndarray], np.ndarray]:
-        """Row and number of every component that counts, where it is evaluated (some of them), and its mean."""
-        row, component = np.nonzero(self._weights > LEAST_WEIGHT)
-        nodes, shares = _nodes(self.smooth)
-        loc, scale = self.smooth.loc.numpy()[row, component], self.smooth.scale.numpy()[row, component]
+    def _components(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and number of every component that counts, (P,) each."""
+        return np.nonzero(self._weights > LEAST_WEIGHT)  # type: ignore[return-value]
 
-        def z(part: slice) -> np.ndarray:
-            return np.clip(loc[part, None] + scale[part, None] * nodes, -SCORE_LIMIT, SCORE_LIMIT)
-
-        size = max(1, ENTRIES // len(nodes))
-        parts = [slice(start, start + size) for start in range(0, len(row), size)]
-        first = [self.domain.quick_value(z(part)) @ shares for part in parts]
-        return row, component, z, np.concatenate([*first, np.empty(0)])
+    def _over_components(self, of: Callable[[np.ndarray, slice], np.ndarray], n: int) -> np.ndarray:
+        """(P,) the mean of a function of the value over each component, by quadrature at n nodes."""
+        nodes, shares = _nodes(self.smooth, n)
+        loc, scale = (part.numpy()[self._components] for part in (self.smooth.loc, self.smooth.scale))
+        size, found = max(1, ENTRIES // len(nodes)), [np.empty(0)]
+        for part in (slice(start, start + size) for start in range(0, len(loc), size)):
+            z = np.clip(loc[part, None] + scale[part, None] * nodes, -SCORE_LIMIT, SCORE_LIMIT)
+            found.append(of(self.domain.quick_value(z), part) @ shares)
+        return np.concatenate(found)
 
     @cached_property
     def mode(self) -> np.ndarray:
@@ -413,10 +409,10 @@ class Numbers(Distribution):
         return -(weights * log_q).sum(1) - share @ log_density - normal
 
 
-def _nodes(smooth: KernelMixture) -> tuple[np.ndarray, np.ndarray]:
+def _nodes(smooth: KernelMixture, n: int = 57) -> tuple[np.ndarray, np.ndarray]:
     """Where a standard component is evaluated and with which weights: the trapezoidal rule, much finer for long grids,
     whose values jump."""
-    t = np.linspace(-6, 6, 57) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 161)
+    t = np.linspace(-6, 6, n) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 161)
     density = smooth.kernel.log_density(torch.from_numpy(t)).exp().numpy()
     return t, density / density.sum()
 

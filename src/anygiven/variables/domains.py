@@ -92,7 +92,7 @@ def register(cls: type[D]) -> type[D]:
 def plain_text(value: Any) -> str:
     """A value for a person: whole numbers without a point, whatever they are stored as."""
     if isinstance(value, (float, np.floating)):
-        return f"{value:.0f}" if value == np.round(value) and abs(value) < 1e15 else f"{value:.6g}"
+        return f"{value + 0.0:.0f}" if value == np.round(value) and abs(value) < 1e15 else f"{value:.6g}"
     return str(value)
 
 

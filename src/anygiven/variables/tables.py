@@ -273,7 +273,10 @@ def number_of(value: Any, storage: Storage) -> float:
 
 def _objects(name: str, items: list, storage: Storage) -> Column:
     """Text, categories, booleans, or pandas objects that may be any of these or numbers."""
-    is_present = np.array([not is_gap(item) for item in items], dtype=bool)
+    values = np.empty(len(items), dtype=object)
+    values[:] = items
+    is_present = ~np.asarray(pd.isna(values), dtype=bool)
+    is_present[is_present] = values[is_present] != ""
     kinds = {type(item) for item, present in zip(items, is_present, strict=True) if present}
     kinds = {bool if kind is np.bool_ else kind for kind in kinds}
     if storage.categories is None and kinds and all(issubclass(k, NUMBERS) for k in kinds - {bool}):
@@ -294,8 +297,7 @@ def _objects(name: str, items: list, storage: Storage) -> Column:
             return _dates(name, nw.from_native(stamps, series_only=True), Storage(kind, storage.native))
         found = " and ".join(sorted(kind.__name__ for kind in kinds))
         raise TableError(f"Column {name!r} mixes {found}; make it one type (all text, or all numbers).")
-    values = np.empty(len(items), dtype=object)
-    values[:] = [item if present else None for item, present in zip(items, is_present, strict=True)]
+    values[~is_present] = None
     if storage.kind == "boolean":
         values[is_present] = [bool(value) for value in values[is_present]]
     return Column(name, values, is_present, storage)

@@ -73,7 +73,7 @@ def main(
 @app.command(epilog="Example: anygiven demo --minutes 0.5")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("anygiven-demo"),
-    minutes: Annotated[float, typer.Option(help="Training time at most.", min=0.0)] = 1.0,
+    minutes: Annotated[float, typer.Option(help="Time at most, from start to end.", min=0.0)] = 1.0,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -92,7 +92,7 @@ def fit(
         Path, typer.Argument(help="A table (CSV, Parquet), a text, or images (folder, npz).", metavar="FILE")
     ],
     out: Annotated[Path, typer.Option(help="Where the model folder goes.")],
-    minutes: Annotated[float, typer.Option(help="Training time at most.")] = 4.0,
+    minutes: Annotated[float, typer.Option(help="Time at most, from start to end.")] = 4.0,
     workload: Annotated[
         str,
         typer.Option(

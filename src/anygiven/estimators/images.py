@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -60,6 +61,7 @@ MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with 
 NOTHING_LEFT_OPEN = ("joint", "conditionals", "random", "modes")  # workloads that know or ask every pixel
 SCANS = (Slanted, RandomSlant, RandomScan)  # path networks were trained in these, and in raster order
 CLOSING = 16  # validations' time, for what is measured after the training
+FEW_IMAGES = 4
 N_VALID = 100  # images that the validation questions are about
 
 
@@ -93,7 +95,7 @@ class ImageDensity(Density):
     network : "convolutions", "unet", "path" or "transformer"
         Path convolutions score and train a whole path in one pass; a U-Net looks once a step.
     max_minutes : float
-        Training stops by then at the latest.
+        fit returns by then at the latest.
     max_steps, width, depth, dropout, kernel, n_sizes, n_strides, learning_rate, weight_decay, batch_size : optional
         A U-Net has `depth` blocks at each of `n_sizes` sizes, a half of the one before; the blocks of path convolutions
         look at neighbours 1, 2, 4, … places apart in turn, `n_strides` of these.
@@ -178,7 +180,8 @@ class ImageDensity(Density):
             "is_cut_short": outcome.is_cut_short,
         }  # fmt: skip
         assert held is not None
-        valid = held.rows(torch.arange(len(held)))
+        few = held.rows(torch.arange(min(len(held), FEW_IMAGES)))
+        valid = held.rows(torch.arange(self._affordable(few, len(held))))
         self.report_["losses"] = losses_by_evidence(self.model_, valid)
         if self._scores_in_one_pass and len(images) > len(held):  # of a handful all are learnt from
             self.report_["held_out_bits_per_dim"] = self._bits_along(Canonical(), valid.x)
@@ -186,6 +189,16 @@ class ImageDensity(Density):
             self.report_["slants"] = self._slants(valid.x)
         self.report_["seconds"] = self._seconds()
         return self
+
+    def _affordable(self, few: Data, most: int) -> int:
+        """On how many held-out images what follows the training can be measured in the time that is left."""
+        if self.max_minutes is None:
+            return most
+        started = time.monotonic()
+        losses_by_evidence(self.model_, few, n_sizes=2)
+        look = (time.monotonic() - started) / (2 * len(few))  # of one image
+        left = 60 * self.max_minutes - self._seconds()
+        return int(min(max(left / (CLOSING * max(look, 1e-9)), len(few)), most))
 
     def _bits_along(self, order: Protocol, x: Tensor) -> float:
         return self._bits(self._log_prob(x, self._whole(x), [order]))

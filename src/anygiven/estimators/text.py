@@ -114,7 +114,7 @@ class TextDensity(Density):
     network : "path" or "transformer"
         The path Transformer scores and trains a whole path in one pass; the masked Transformer looks once a step.
     max_minutes : float
-        Training stops by then at the latest.
+        fit returns by then at the latest.
     max_steps, width, depth, dropout, learning_rate, weight_decay, batch_size : optional
     checkpoint : path, optional
         A folder where training saves its state every 20 seconds; fitting the same text again resumes there.

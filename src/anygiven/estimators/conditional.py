@@ -183,9 +183,9 @@ class Conditional:
         self._require("interval", self._has_order())
         ends = np.round([(1 - level) / 2, (1 + level) / 2], 12)  # 0.05, not 0.04999999999999999
         values = self._native(self.distribution.quantile(ends))
-        return (
-            tuple(self._one(value) for value in values[0]) if self.is_single else self._each_of(values, ["low", "high"])
-        )
+        if self.is_single:
+            return tuple(self._one(value) for value in values[0])
+        return self._each_of(values, ["low", "high"])
 
     def cdf(self, value: Any) -> Any:
         """P(column ≤ value), in the order of the values."""
@@ -274,30 +274,24 @@ class Conditional:
         low, high = self.distribution.quantile(np.array([0.005, 0.995]))[0]
         values, masses = self.distribution.masses()
         inside = (values >= low) & (values <= high) & (masses[0] > 1e-3)
-        step = getattr(self.variable.domain, "step", None)
-        if step is not None and (high - low) / step <= 60:  # few enough for a bar each
+        domain = self.variable.domain
+        assert isinstance(domain, Numeric)
+        step = domain.step or 0.0
+        if len(domain.edges) and (high - low) / step <= 60:  # few enough for a bar each
             ax.bar(self._axis(values[inside]), masses[0][inside], width=self._width(0.8 * step), color="#3b6ea5")
             ax.set_ylabel("probability")
             return
         low, high = (low, high) if high > low else (low - 1, high + 1)
         edges = np.linspace(low, high, 121)
-        density = np.diff(self._smooth_cdf(edges)) / np.diff(edges)
+        density = np.diff(self.distribution.smooth_below(edges[None, :])[0]) / np.diff(edges)  # type: ignore[attr-defined]
         ax.fill_between(self._axis(edges[1:]), density, step="pre", color="#3b6ea5", alpha=0.6)
         ax.set_ylabel("density")
-        is_atom = inside & np.isin(values, self.variable.domain.atoms)  # type: ignore[attr-defined]
+        is_atom = inside & np.isin(values, domain.atoms)
         if is_atom.any():
             twin = ax.twinx()
             twin.vlines(self._axis(values[is_atom]), 0, masses[0][is_atom], color="#c2571a", linewidth=2)
             twin.set_ylabel("mass", color="#c2571a")
             twin.set_ylim(bottom=0)
-
-    def _smooth_cdf(self, values: np.ndarray) -> np.ndarray:
-        """The cdf without the jumps at atoms."""
-        domain = self.variable.domain
-        assert isinstance(domain, Numeric)
-        atoms, p = domain.atom_values, self.distribution._p[0, :-1]  # type: ignore[attr-defined]
-        passed = np.append(0.0, p.cumsum())[np.searchsorted(atoms, values, side="right")]
-        return self.distribution.cdf(values[None, :])[0] - passed
 
     def _axis(self, values: np.ndarray) -> np.ndarray:
         """Numbers as matplotlib draws them; dates as dates."""

@@ -311,16 +311,21 @@ class TabularDensity(Density):
         """
         self._check_fitted()
         if not isinstance(query, (list, tuple)):
-            column = self.schema_.index(query)
-            known = self._given(given, [self.schema_.names[column]])
-            self._warn_untrained_columns([column])
-            distribution = distribution_at(self.model_, self.schema_.domains, known.x, known.is_evidence, column)
-            return Conditional(self.schema_.variables[column], distribution, known.row, known.index)
+            known, answer = self._answer(query, given)
+            return Conditional(answer.variable, answer.distribution, known.row, known.index)
         columns = [self.schema_.index(name) for name in query]
         if not columns or len(set(columns)) < len(columns):
             raise QuestionError("A joint conditional needs a list of different columns.")
         names = [self.schema_.names[column] for column in columns]
         return JointConditional(self, names, self._given(given, names))
+
+    def _answer(self, query, given) -> tuple[Given, Conditional]:
+        """What is known, and a column's conditional of every row of it, as arrays."""
+        column = self.schema_.index(query)
+        known = self._given(given, [self.schema_.names[column]])
+        self._warn_untrained_columns([column])
+        distribution = distribution_at(self.model_, self.schema_.domains, known.x, known.is_evidence, column)
+        return known, Conditional(self.schema_.variables[column], distribution)
 
     def _given(self, given, asked: list[str]) -> Given:
         """What is known, as cells."""
@@ -398,11 +403,7 @@ class TabularDensity(Density):
     def _answers(self, X, target) -> Conditional:
         """The target's conditional of every row, as arrays."""
         self._check_fitted()
-        column = self.schema_.index(target)
-        known = self._given(read_table(X, self._names()), [self.schema_.names[column]])
-        self._warn_untrained_columns([column])
-        distribution = distribution_at(self.model_, self.schema_.domains, known.x, known.is_evidence, column)
-        return Conditional(self.schema_.variables[column], distribution)
+        return self._answer(target, read_table(X, self._names()))[1]
 
     # ------------------------------------------------------------------ draws and gaps
 

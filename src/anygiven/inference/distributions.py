@@ -17,15 +17,14 @@ import torch
 
 from anygiven.heads import AtomsPlusContinuous
 from anygiven.heads import Categorical as CategoricalConditional
-from anygiven.heads.mixtures import KernelMixture, Normal
+from anygiven.heads.mixtures import LEAST_LEVEL, KernelMixture, Normal
 from anygiven.heads.table import smooth_log_prob
-from anygiven.variables.domains import OTHER, Categorical, Domain, Numeric, open_ended
+from anygiven.variables.domains import ON_GRID, OTHER, Categorical, Domain, Numeric, open_ended
 from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT
 
 ENTRIES = 2**22  # numbers of a table at a time: rows × values × components
 FEW_CELLS = 1024  # of a grid: as many are summed one by one
 LEAST_WEIGHT = 1e-5  # components below it do not move a mean
-LEAST_LEVEL = 1e-9
 N_SHARES = 128
 
 
@@ -174,8 +173,7 @@ class Categories(Distribution):
 
     def _symbols(self, values: np.ndarray) -> np.ndarray:
         """−1 where a value is none of them."""
-        index = {value: i for i, value in enumerate(self.domain.values)}
-        return np.array([[index.get(value, -1) for value in row] for row in values], dtype=np.int64)
+        return np.array([[self.domain.index.get(value, -1) for value in row] for row in values], dtype=np.int64)
 
     def log_prob(self, values: np.ndarray) -> np.ndarray:
         symbols = np.broadcast_to(self._symbols(values), (self.n_rows, values.shape[1]))
@@ -261,11 +259,15 @@ class Numbers(Distribution):
         return self._in_parts(lambda some, part: some._cdf(values[part]), values.shape[1])
 
     def _cdf(self, values: np.ndarray) -> np.ndarray:
-        slack = 0.0 if self.domain.step is None else 1e-3 * self.domain.step
+        slack = 0.0 if self.domain.step is None else ON_GRID * self.domain.step
         passed = np.searchsorted(self.domain.atom_values, values + slack, side="right")
         running = np.concatenate([np.zeros((self.n_rows, 1)), self._p[:, :-1].cumsum(1)], axis=1)
         atoms = np.take_along_axis(running, passed, axis=1)
-        return np.minimum(atoms + self._p[:, -1:] * self._smooth_cdf(self.domain.cdf_score(values)), 1.0)
+        return np.minimum(atoms + self.smooth_below(values), 1.0)
+
+    def smooth_below(self, values: np.ndarray) -> np.ndarray:
+        """(B, M) the cdf without its jumps at atoms."""
+        return self._p[:, -1:] * self._smooth_cdf(self.domain.cdf_score(values))
 
     def quantile(self, levels: np.ndarray) -> np.ndarray:
         levels = np.clip(np.asarray(levels, dtype=np.float64), LEAST_LEVEL, 1 - LEAST_LEVEL)
@@ -410,8 +412,7 @@ class Numbers(Distribution):
 
 
 def _nodes(smooth: KernelMixture, n: int = 57) -> tuple[np.ndarray, np.ndarray]:
-    """Where a standard component is evaluated and with which weights: the trapezoidal rule, much finer for long grids,
-    whose values jump."""
+    """Where a standard component is evaluated and with which weights: the trapezoidal rule."""
     t = np.linspace(-6, 6, n) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 161)
     density = smooth.kernel.log_density(torch.from_numpy(t)).exp().numpy()
     return t, density / density.sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from functools import partial
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -43,21 +43,19 @@ def ranked_orders(
 ) -> list[Canonical]:
     """The column order, random ones and the two by conditional entropy, the likeliest on these rows first; those that
     were not come to before the monotonic time `until` are left out."""
-    tried: list[Canonical] = [order for order in order_ensemble(data.is_present.shape[1], n_tried, seed)
-                              if isinstance(order, Canonical)]  # fmt: skip
     question = Question(data.is_present, torch.zeros_like(data.is_present))
-    nats: list[tuple[float, Canonical]] = []
-    for make in [*(partial(_itself, order) for order in tried), partial(entropy_order, model, data),
-                 partial(entropy_order, model, data, hardest_first=True)]:  # fmt: skip
-        if nats and until is not None and time.monotonic() > until:
+    ranked: list[tuple[float, Canonical]] = []
+    for order in _orders_to_try(model, data, n_tried, seed):
+        ranked.append((float(log_prob(model, data.x, question, [order]).mean()), order))
+        if until is not None and time.monotonic() > until:
             break
-        order = make()
-        nats.append((float(log_prob(model, data.x, question, [order]).mean()), order))
-    return [order for _, order in sorted(nats, key=lambda pair: -pair[0])]
+    return [order for _, order in sorted(ranked, key=lambda pair: -pair[0])]
 
 
-def _itself(order: Canonical) -> Canonical:
-    return order
+def _orders_to_try(model: AnyOrderModel, data, n: int, seed: int) -> Iterator[Canonical]:
+    yield from (order for order in order_ensemble(data.is_present.shape[1], n, seed) if isinstance(order, Canonical))
+    yield entropy_order(model, data)
+    yield entropy_order(model, data, hardest_first=True)
 
 
 def raster_order(model: AnyOrderModel, shape: tuple[int, ...]) -> Protocol:

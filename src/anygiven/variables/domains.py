@@ -126,12 +126,13 @@ class Categorical(Domain):
         return np.zeros(self.n_symbols)
 
     @cached_property
-    def _index(self) -> dict:
+    def index(self) -> dict:
+        """Value → its symbol."""
         return {value: i for i, value in enumerate(self.values)}
 
     def encode(self, values: np.ndarray) -> np.ndarray:
-        otherwise = self._index.get(OTHER, -1)
-        symbols = np.array([self._index.get(value, otherwise) for value in values], dtype=np.float64)
+        otherwise = self.index.get(OTHER, -1)
+        symbols = np.array([self.index.get(value, otherwise) for value in values], dtype=np.float64)
         if (symbols < 0).any():
             unseen = values[int(np.argmax(symbols < 0))]
             raise UnseenValueError(f"{unseen!r}")
@@ -141,9 +142,9 @@ class Categorical(Domain):
         return cells
 
     def is_seen(self, values: np.ndarray) -> np.ndarray:
-        if OTHER in self._index:
+        if OTHER in self.index:
             return np.ones(len(values), dtype=bool)
-        return np.array([value in self._index for value in values], dtype=bool)
+        return np.array([value in self.index for value in values], dtype=bool)
 
     def decode(self, cells: np.ndarray) -> np.ndarray:
         values = np.empty(len(self.values), dtype=object)
@@ -375,20 +376,22 @@ class Numeric(Domain):
         return np.diff(self._table)
 
     @cached_property
+    def _level_edges(self) -> np.ndarray:
+        """Scores between which the marginal's density is level, in the tails nearly so."""
+        even = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, 129)
+        return np.union1d(even, self.marginal.score(self.marginal.knots))
+
+    @cached_property
     def segments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scores between which the marginal's density is level (in the tails nearly so), and its log in the user's
-        units; on a long grid that of a cell's mass."""
-        ends = np.linspace(0, SCORE_LIMIT, 161)
-        z = np.unique(np.concatenate([-ends, ends, self.marginal.score(self.marginal.knots)]))
-        x = self.marginal.value(0.5 * (z[1:] + z[:-1]))
-        middle = self.marginal.score(x)
-        return z, self.marginal.log_slope(x) - 0.5 * middle**2 - LOG_SQRT_2PI
+        """Those scores, and the log of the marginal's density between each two."""
+        edges = self._level_edges
+        z = 0.5 * (edges[1:] + edges[:-1])
+        return edges, self.marginal.log_slope(self.marginal.value(z)) - 0.5 * z**2 - LOG_SQRT_2PI
 
     @cached_property
     def dense_points(self) -> tuple[np.ndarray, np.ndarray]:
         """Scores all over what the marginal holds level, and the log width of their values: where a mode may be."""
-        even = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, 129)
-        edges = np.union1d(even, self.marginal.score(self.marginal.knots))
+        edges = self._level_edges
         z = np.concatenate([edges[:-1] + share * np.diff(edges) for share in (0.01, 0.5, 0.99)])
         return z, self.log_width(self.smooth_value(z))
 

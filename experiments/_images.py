@@ -105,7 +105,7 @@ def fit(run, name: str, method: dict, objective: Objective, domains: Alike, mode
     with threads(method.get("threads", 1)):
         valid = left.rows(torch.arange(len(left)))
         outcome = train(model, learn, valid, objective, settings, None, place, facts, watch)
-    remove_checkpoint(run.folder / "training")
+    remove_checkpoint([run.folder / "training"])
     return outcome
 
 

@@ -95,7 +95,7 @@ def fit(
             model, learn, held, objective, Settings(**chosen), None, None if smoke else run.folder / "training",
             f"{network} {objective} {length} {part} {more} {getattr(adjust, '__name__', '')}", watch,
         )  # fmt: skip
-    remove_checkpoint(run.folder / "training")
+    remove_checkpoint([run.folder / "training"])
     return model.eval(), outcome
 
 

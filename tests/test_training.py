@@ -1,17 +1,22 @@
 """The loop: learns, stops, averages, and goes on after a kill."""
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
 import anygiven as ag
-from anygiven.training.checkpoint import load_checkpoint, save_checkpoint
+from anygiven import disk
+from anygiven.errors import OutputError
+from anygiven.training.checkpoint import DamagedCheckpoint, load_checkpoint, save_checkpoint
 from anygiven.training.optimizers import orthogonal
 from conftest import mixed_table
 
@@ -72,7 +77,9 @@ def test_a_resumed_run_ends_as_an_unbroken_one(kind, tmp_path, monkeypatch):
     assert whole.report_["best_step"] > 25  # the weights that are compared were learnt after it
     for name, weight in whole.model_.state_dict().items():
         assert torch.allclose(weight, resumed.model_.state_dict()[name], atol=1e-6)
-    assert not (tmp_path / "c").exists()
+    assert load_checkpoint(tmp_path / "c" / "member-0")[1].step == count["steps"]  # kept until the model is saved
+    resumed.save(tmp_path / "m.model")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.model"]
 
 
 def test_muons_directions_are_orthogonal():
@@ -84,14 +91,96 @@ def test_muons_directions_are_orthogonal():
         assert values.max() < 1.3
 
 
+def begun(folder, table, **more) -> ag.TabularDensity:
+    """A fit that leaves a checkpoint of its end behind, as it is not saved."""
+    from anygiven.training import settings
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("anygiven.estimators.tabular.Settings", partial(settings.Settings, checkpoint_seconds=0.0))
+        return ag.TabularDensity(**{"max_steps": 3, "verbose": False, "checkpoint": str(folder), **more}).fit(table)
+
+
 def test_another_table_does_not_resume(table, tmp_path):
-    save_checkpoint(tmp_path / "c", {"generator": torch.zeros(3)}, {"fingerprint": "another", "step": 5})
+    begun(tmp_path / "c", table)
+    with pytest.warns(ag.AnyGivenWarning, match="other data or settings"):
+        again = begun(tmp_path / "c", table, random_state=1)
+    unbroken = ag.TabularDensity(max_steps=3, verbose=False, random_state=1).fit(table)
+    assert again.log_prob(table[:5]).tolist() == unbroken.log_prob(table[:5]).tolist()
+
+
+def rewritten(path, change):
+    """A checkpoint with some of its tensors or facts changed, signed again as its writer would."""
+    tensors, facts = load_checkpoint(path.parent)
+    facts = change(tensors, facts) or facts
+    save_checkpoint(path.parent, tensors, facts)
+
+
+HOSTILE = {
+    "NaN weights": lambda tensors, _: tensors.update({k: v * math.nan for k, v in tensors.items() if "best." in k}),
+    "another shape": lambda tensors, _: tensors.update({k: v[None] for k, v in tensors.items() if "average." in k}),
+    "a missing tensor": lambda tensors, _: tensors.__delitem__(next(k for k in tensors if k.startswith("current."))),
+    "half an optimiser": lambda tensors, _: tensors.__delitem__(next(k for k in tensors if k.endswith("exp_avg"))),
+    "a strange optimiser": lambda tensors, _: tensors.update({"optimizer.7.0.exp_avg": torch.zeros(2)}),
+    "a generator of nothing": lambda tensors, _: tensors.update({"generator": torch.zeros(3, dtype=torch.uint8)}),
+    "more steps than the run": lambda _, facts: msgspec.structs.replace(facts, max_steps=10**9),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE)
+def test_a_hostile_checkpoint_is_never_trained_into_a_model(change, table, tmp_path):
+    begun(tmp_path / "c", table)
+    rewritten(tmp_path / "c" / "member-0" / "state.safetensors", HOSTILE[change])
+    with pytest.warns(ag.AnyGivenWarning, match="damaged; training starts anew"):
+        again = begun(tmp_path / "c", table)
+    unbroken = ag.TabularDensity(max_steps=3, verbose=False).fit(table)
+    assert again.log_prob(table[:5]).tolist() == unbroken.log_prob(table[:5]).tolist()
+
+
+def test_every_flipped_byte_of_a_checkpoint_is_found(table, tmp_path):
+    """Restarted with a note, or refused where it no longer says that it is ours."""
+    begun(tmp_path / "c", table)
+    path = tmp_path / "c" / "member-0" / "state.safetensors"
+    whole = path.read_bytes()
+    for place in np.random.default_rng(0).integers(0, len(whole), 40).tolist():
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises((DamagedCheckpoint, OutputError)):
+            load_checkpoint(path.parent)
+
+
+def test_what_is_not_our_checkpoint_is_never_replaced(table, tmp_path):
+    path = tmp_path / "c" / "member-0" / "state.safetensors"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"years of work")
+    with pytest.raises(OutputError, match="not a checkpoint"):
+        ag.TabularDensity(max_steps=3, verbose=False, checkpoint=str(tmp_path / "c")).fit(table)
+    assert path.read_bytes() == b"years of work"
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_training(table, tmp_path, monkeypatch):
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk.System, "create", full)
+    with pytest.warns(ag.AnyGivenWarning, match=r"No space left on device\. Training goes on") as said:
+        density = begun(tmp_path / "c", table)
+    assert len(said) == 1
+    assert density.report_["steps"] == 3
+
+
+def test_the_checkpoint_stands_until_the_model_is_saved(table, tmp_path, monkeypatch):
+    density = begun(tmp_path / "c", table)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.System, "sync", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(OutputError, match="No space left"):
+            density.save(tmp_path / "m.model")
+    assert load_checkpoint(tmp_path / "c" / "member-0")[1].step == 3
+    begun(tmp_path / "c", table).save(tmp_path / "m.model")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.model"]
+
+
+def test_a_run_too_short_for_a_checkpoint_writes_none(table, tmp_path):
     ag.TabularDensity(max_steps=3, verbose=False, checkpoint=str(tmp_path / "c")).fit(table)
-
-
-def test_a_broken_checkpoint_is_ignored(tmp_path):
-    (tmp_path / "state.safetensors").write_bytes(b"half")
-    assert load_checkpoint(tmp_path) is None
+    assert not (tmp_path / "c").exists()
 
 
 def test_kill_minus_nine_loses_little_and_never_the_model(tmp_path):
@@ -116,7 +205,7 @@ def test_kill_minus_nine_loses_little_and_never_the_model(tmp_path):
     assert not (tmp_path / "m.model").exists()  # nothing half-written
     found = load_checkpoint(state.parent)
     assert found is not None
-    assert found[1]["step"] > 0
+    assert found[1].step > 0
 
 
 def test_time_is_kept_when_every_step_is_slow(table, monkeypatch):
@@ -154,5 +243,5 @@ def test_the_users_own_files_survive_beside_a_checkpoint(tmp_path):
     """A checkpoint may be put into a folder that holds other things; only the checkpoint is removed."""
     (tmp_path / "thesis.txt").write_text("years of work")
     table = np.random.default_rng(0).normal(size=(30, 2))
-    ag.TabularDensity(max_steps=2, verbose=False, checkpoint=str(tmp_path)).fit(table)
+    begun(tmp_path, table).save(tmp_path.with_name("m.model"))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -5,6 +5,7 @@ From one trained model every conditional p(query | evidence): how likely, a draw
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 def load(path) -> TabularDensity | TextDensity | ImageDensity:
     """Read a model folder."""
     from anygiven.estimators import DENSITIES
-    from anygiven.estimators.folder import kind_of
+    from anygiven.estimators.folder import kind_of, read_steadily
 
-    return DENSITIES[kind_of(path, tuple(DENSITIES))].load(path)
+    folder = Path(path)
+    return read_steadily(folder, lambda: DENSITIES[kind_of(folder, tuple(DENSITIES))].load(folder))
 
 
 def __getattr__(name: str):

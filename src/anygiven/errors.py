@@ -33,6 +33,14 @@ class OutputError(AnyGivenError, OSError):
     """An answer could not be written; nothing half-written was left behind."""
 
 
+class Stopped(BaseException):
+    """A signal ended the command: not an error, and not to be taken for one."""
+
+    def __init__(self, signal_number: int, sentence: str = "Stopped."):
+        super().__init__(sentence)
+        self.signal_number = signal_number
+
+
 class MissingExtraError(AnyGivenError, ImportError):
     """A feature needs an optional dependency."""
 

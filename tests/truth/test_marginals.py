@@ -1,11 +1,14 @@
 """A column's own marginal: exact inverse, mass one, and close to the truth."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import lognorm, norm
 
 from anygiven.variables.marginals import LOG_SQRT_2PI, Marginal, Tail, fit_marginal
+from anygiven.variables.stored import StoredMarginal, read_stored
 
 RNG = np.random.default_rng(0)
 SAMPLES = {
@@ -61,7 +64,7 @@ def test_without_removes_exactly_the_intervals_mass():
 
 def test_json_round_trip_is_exact():
     marginal = fit_marginal(RNG.normal(size=300), False, np.random.default_rng(1))
-    again = Marginal.from_json(marginal.to_json())
+    again = read_stored(json.dumps(marginal.to_json()).encode(), StoredMarginal).read()
     x = np.linspace(-5, 5, 1001)
     assert np.allclose(again.score(x), marginal.score(x), atol=1e-12)
 

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from anygiven.disk import check_file_place, write_whole
 from anygiven.errors import require
 from anygiven.estimators.conditional import Conditional
 from anygiven.estimators.language import parse_question
 from anygiven.inference.distributions import Categories
 from anygiven.variables.domains import plain_text
-from anygiven.variables.tables import write_whole
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 WIDTH = 48
 
 
 def answer_question(density, text: str, plot: Path | None, as_json: bool) -> None:
+    if plot:
+        check_file_place(plot)
     question = parse_question(text)
     values = {name: value for name, value in question.query.items() if value is not None}
     open_ones = [name for name in question.query if name not in values]
@@ -121,5 +123,5 @@ def _save_plot(conditionals: list[Conditional], marks: list, path: Path) -> None
     for ax, conditional, mark in zip(axes[0], conditionals, marks, strict=True):
         conditional.plot(ax, mark=mark)
     figure.tight_layout()
-    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=120, format="png"))
+    write_whole(path, lambda file: figure.savefig(file, dpi=120, format="png"))
     plt.close(figure)

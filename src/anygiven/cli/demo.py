@@ -12,9 +12,9 @@ import pandas as pd
 
 from anygiven.cli.answers import picture
 from anygiven.datasets.demo import diabetes_patients, hide_cells
+from anygiven.disk import write_text, write_whole
 from anygiven.errors import OutputError, require
 from anygiven.estimators import TabularDensity
-from anygiven.variables.tables import write_whole
 
 HIDDEN = 0.2
 
@@ -105,7 +105,7 @@ def write_report(out: Path, truth, table, density, answers, errors: pd.DataFrame
         description=density.describe().split("\n\n")[0].replace("\n", "<br>"),
         errors=errors.to_html(float_format="%.3f", border=0),
     )
-    write_whole(page, lambda temporary: temporary.write_text(html, encoding="utf-8"))
+    write_text(page, html)
     return page
 
 
@@ -145,5 +145,5 @@ def _draw(path: Path, truth, table, density, answers, errors: pd.DataFrame) -> N
     axes[1][2].set(xlabel="bmi", ylabel="progression", title="442 patients and 442 draws")
     axes[1][2].legend()
     figure.tight_layout()
-    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=110, format="png"))
+    write_whole(path, lambda file: figure.savefig(file, dpi=110, format="png"))
     plt.close(figure)

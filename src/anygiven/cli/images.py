@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from anygiven.errors import ImageError, OutputError, QuestionError
+from anygiven.cli.outputs import checkpoint_of, tell
+from anygiven.disk import check_file_place, is_stream, write_whole
+from anygiven.errors import ImageError, QuestionError
 from anygiven.estimators import ImageDensity
 from anygiven.variables.images import MASKS, draw_mask, images_array, read_images, read_picture, write_picture
-from anygiven.variables.tables import write_table, write_whole
+from anygiven.variables.tables import check_writable, write_table
 
 GAP = 2  # pixels between pictures
 SMALLEST = 96  # pictures are shown at least so wide
@@ -26,7 +28,7 @@ def fit_images(source: Path, out: Path, minutes: float, element: str, components
         workload=workload,
         network="convolutions" if network == "auto" else network,
         max_minutes=minutes,
-        checkpoint=str(out.with_name(f"{out.name}.checkpoint")),
+        checkpoint=str(checkpoint_of(out)),
         verbose=None if not as_json else False,
         random_state=seed,
     )
@@ -47,7 +49,7 @@ def sample_images(density: ImageDensity, n: int, given: str, out: Path | None, s
     out = _picture_path(out)
     drawn = density.sample(n, steps=steps, temperature=temperature, groups=groups, random_state=seed)
     _write(out, drawn, 256 if density.white_ else density.n_levels_, math.ceil(n**0.5))
-    print(f"{n} images written to {out}.")
+    tell(out, f"{n} images written to {out}.")
 
 
 def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: int, out: Path, seed: int,
@@ -62,7 +64,7 @@ def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: 
     filled = density.inpaint(truth, is_known, n, **options).clip(max=density.n_levels_ - 1)
     if out.suffix == ".npz":
         _write(out, filled * (images.white or density.white_ or 1), density.n_levels_, n)
-        print(f"{n} completions written to {out}.")
+        tell(out, f"{n} completions written to {out}.")
         return
     evidence = np.where(is_known[..., None], truth, density.n_levels_ // 2)
     shown = [evidence, *filled.reshape(n, *truth.shape), truth]
@@ -71,11 +73,13 @@ def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: 
         shown[0] = np.where(is_known[..., None], 255 * truth.astype(int), 128)
     n_levels = 256 if density.n_levels_ == 2 else density.n_levels_
     _write(out, np.stack(shown), n_levels, len(shown))
-    print(f"The evidence, {n} completions and the image written to {out}.")
+    tell(out, f"The evidence, {n} completions and the image written to {out}.")
 
 
 def score_images(density: ImageDensity, source: Path, query: str, given: str, out: Path | None, as_json: bool) -> None:
     """Bits per dimension: of all pixels, of a mask's, or of a mask's given another's."""
+    if out is not None:
+        check_writable(out)
     size = density.size_[:2]
     where, known = (_read_mask(mask, size, 0) if mask else None for mask in (query, given))
     log_p = density.log_prob(source, where=where, given=known)
@@ -84,18 +88,18 @@ def score_images(density: ImageDensity, source: Path, query: str, given: str, ou
     asked = where if where is not None else np.ones(size, dtype=bool) if known is None else ~known
     bits = float(-log_p.mean() / math.log(2) / max(1, asked.sum() * density.size_[2]))
     if as_json:
-        print(json.dumps({"bits_per_dim": bits, "nats": float(-log_p.mean()), "images": len(log_p)}))
+        tell(out, json.dumps({"bits_per_dim": bits, "nats": float(-log_p.mean()), "images": len(log_p)}))
     else:
-        print(f"{bits:.4f} bits per dimension, {-log_p.mean():.3f} nats an image, over {len(log_p):,} images.")
+        tell(out, f"{bits:.4f} bits per dimension, {-log_p.mean():.3f} nats an image, over {len(log_p):,} images.")
         if out is not None:
-            print(f"Log probabilities of the images written to {out}.")
+            tell(out, f"Log probabilities of the images written to {out}.")
 
 
 def _picture_path(out: Path | None) -> Path:
-    if out is None or out.suffix not in (".png", ".npz"):
+    """A PNG or npz; a pipe or standard output gets a PNG."""
+    if out is None or (out.suffix not in (".png", ".npz") and not is_stream(out)):
         raise QuestionError("Images are written to a file: --out drawn.png, or .npz for the numbers.")
-    if not out.absolute().parent.is_dir():
-        raise OutputError(f"There is no folder {out.parent}; create it first.")
+    check_file_place(out)
     return out
 
 
@@ -120,15 +124,10 @@ def _read_mask(mask: str, size: tuple[int, ...], seed: int) -> np.ndarray:
 
 def _write(out: Path, images: np.ndarray, n_levels: int, n_columns: int) -> None:
     if out.suffix == ".npz":
-        write_whole(out, lambda path: _save_npz(path, images))
+        write_whole(out, lambda file: np.savez_compressed(file, images=images))
         return
     grid = tiled(images if images.ndim == 4 else images[..., None], n_levels, n_columns)
-    write_whole(out, lambda path: write_picture(path, grid))
-
-
-def _save_npz(path: Path, images: np.ndarray) -> None:
-    with open(path, "wb") as file:
-        np.savez_compressed(file, images=images)
+    write_whole(out, lambda file: write_picture(file, grid))
 
 
 def tiled(images: np.ndarray, n_levels: int, n_columns: int) -> np.ndarray:

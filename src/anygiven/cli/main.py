@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from anygiven import __version__
-from anygiven.errors import AnyGivenError, AnyGivenWarning, QuestionError
+from anygiven.cli.outputs import checkpoint_of
+from anygiven.errors import AnyGivenError, AnyGivenWarning, QuestionError, Stopped
 
 app = typer.Typer(
     help="Any question, given anything you know: one model answers every conditional of a table.",
@@ -30,29 +34,78 @@ Steps = Annotated[
 ]
 Groups = Annotated[str | None, typer.Option(help="With --steps: planned (by what they lose), or surest first.")]
 Blank = Annotated[str | None, typer.Option(help="The sign of a blank in a text, by default _.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.", min=0, max=2**62 - 1)]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file, if it is not found: ';', '|' or '\\t'.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file, if it is not found: utf-8, latin-1, cp1252.")]
 
 
+UsageError: Any = typer.BadParameter.__bases__[0]
+MOST_SHOWN = 400  # characters of a sentence: it may name what was typed, and that may be a book
+
+
 def run() -> None:
-    """Entry point: a user's mistake is one sentence on standard error and exit code 2."""
+    """A user's mistake is one sentence on standard error and exit code 2; a signal is its number and 128."""
     # Threads that wait must not spin, or a small model stalls when other programs share the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", AnyGivenWarning)
-    warnings.showwarning = lambda message, *_, **__: print(f"Note: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_, **__: _say(f"Note: {message}")
+    _stop_on_signals()
     try:
-        app()
+        _check_arguments()
+        sys.exit(app(standalone_mode=False))
     except AnyGivenError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        _say(f"Error: {error}")
+        sys.exit(2)
+    except UsageError as error:
+        _say_usage(error)
         sys.exit(2)
     except MemoryError:
-        print("Error: there is not enough memory; use fewer rows or columns.", file=sys.stderr)
+        _say("Error: there is not enough memory; use fewer rows or columns.")
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("Stopped.", file=sys.stderr)
-        sys.exit(130)
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):  # as torch has it
+            raise
+        _say("Error: there is not enough memory; use fewer rows or columns.")
+        sys.exit(2)
+    except Stopped as stopped:
+        _say(str(stopped))
+        sys.exit(128 + stopped.signal_number)
+
+
+def _stop_on_signals() -> None:
+    """Ctrl-C, a polite kill, and a closed terminal unless that is to be ignored (nohup)."""
+
+    def stop(number: int, _: Any) -> None:
+        raise Stopped(number)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and not (name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN):
+            signal.signal(number, stop)
+
+
+def _check_arguments() -> None:
+    for place, argument in enumerate(sys.argv[1:], 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise QuestionError(f"Argument {place} is not UTF-8 text; type it again, or rename the file.") from None
+
+
+def _say(sentence: str) -> None:
+    """On standard error; what is too long to read is cut in the middle."""
+    if len(sentence) > MOST_SHOWN:
+        sentence = f"{sentence[: MOST_SHOWN * 2 // 3]} … {sentence[-MOST_SHOWN // 3 :]}"
+    print(sentence.encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+
+
+def _say_usage(error: Any) -> None:
+    command = error.ctx.command_path if error.ctx else "anygiven"
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return
+    _say(f"Error: {error.format_message().rstrip('.')}; see {command} --help.")
 
 
 def _version(asked: bool) -> None:
@@ -139,50 +192,56 @@ def fit(
     _only_for("images", images, {"--element": element, "--components": components})
     of_tables = {"--known": known, "--asked": asked, "--column": column or None, "--delimiter": delimiter}
     _only_for("tables", not (text or images), {**of_tables, "--encoding": encoding})
-    if text:
-        from anygiven.cli.text import fit_text
+    with _told_what_is_kept(out):
+        if text:
+            from anygiven.cli.text import fit_text
 
-        return fit_text(
-            table, out, minutes, 64 if length is None else length, alphabet, workload, network, seed, as_json
-        )
-    if images:
-        from anygiven.cli.images import fit_images
+            length = 64 if length is None else length
+            return fit_text(table, out, minutes, length, alphabet, workload, network, seed, as_json)
+        if images:
+            from anygiven.cli.images import fit_images
 
-        return fit_images(table, out, minutes, element or "pixel", components, workload, network, seed, as_json)
-    if table.suffix == ".txt":
-        print(f"Note: {table} is read as a table; for a text give --text.", file=sys.stderr)
-    from anygiven import TabularDensity
-    from anygiven.variables.files import read_file
+            return fit_images(table, out, minutes, element or "pixel", components, workload, network, seed, as_json)
+        if table.suffix == ".txt":
+            _say(f"Note: {table} is read as a table; for a text give --text.")
+        from anygiven.cli.tables import fit_table
+        from anygiven.variables.files import read_file
 
-    law: Any = workload
-    if known:
-        law = {"known": _names(known), **({"asked": _names(asked)} if asked else {})}
-    density = TabularDensity(
-        schema=_overrides(column or []),
-        workload=law,
-        network=network,
-        max_minutes=minutes,
-        checkpoint=str(out.with_name(f"{out.name}.checkpoint")),
-        verbose=None if not as_json else False,
-        random_state=seed,
-    )
-    density.fit(read_file(table, delimiter, encoding))
-    density.save(out)
-    if as_json:
-        _print_json({"model": str(out), **density.report_})
-    else:
-        print(density.describe())
-        print(f"\nSaved to {out}. Ask it: anygiven ask {out} {_example_question(density)}")
+        law: Any = workload
+        if known:
+            law = {"known": _names(known), **({"asked": _names(asked)} if asked else {})}
+        overrides = _overrides(column or [])
+        fit_table(read_file(table, delimiter, encoding), out, minutes, overrides, law, network, seed, as_json)
 
 
 def _check_out(out: Path) -> None:
-    from anygiven.errors import OutputError
-    from anygiven.estimators.folder import is_model
+    """Found out now, not after hours of training."""
+    from anygiven.estimators.folder import check_model_place
+    from anygiven.training.checkpoint import check_checkpoint_place
 
-    if not out.absolute().parent.exists():
-        raise OutputError(f"There is no folder {out.parent}; create it first.")
-    if out.exists() and not is_model(out):
-        raise OutputError(f"{out} exists and is not a model; choose another name.")
+    check_model_place(out)
+    check_checkpoint_place(checkpoint_of(out) / "member-0")
+
+
+@contextmanager
+def _told_what_is_kept(out: Path) -> Iterator[None]:
+    """A training that ends before its model is saved is not lost: say where it is, and how to go on."""
+    from anygiven.errors import OutputError
+    from anygiven.training.checkpoint import steps_kept
+
+    try:
+        yield
+    except Stopped as stopped:
+        raise Stopped(stopped.signal_number, f"Stopped. {_kept(steps_kept(checkpoint_of(out)), out)}") from None
+    except OutputError as error:
+        steps = steps_kept(checkpoint_of(out))
+        raise OutputError(f"{error} {_kept(steps, out)}" if steps is not None else str(error)) from None
+
+
+def _kept(steps: int | None, out: Path) -> str:
+    if steps is None:
+        return "Nothing was kept: training saves its state every 20 seconds."
+    return f"{steps:,} steps are kept in {checkpoint_of(out)}: the same command goes on from there."
 
 
 def _only_for(kind: str, is_meant: bool, options: dict[str, Any]) -> None:
@@ -219,16 +278,6 @@ def _override(text: str) -> Any:
     except ValueError:
         raise QuestionError(f"{text!r} is not KIND:LOW:HIGH, as in continuous:0:1 or continuous:0: for one.") from None
     return kind, low, high
-
-
-def _example_question(density) -> str:
-    names = density.schema_.names
-    given = density.sample(1, random_state=0)
-    import narwhals as nw
-
-    value = nw.from_native(given, eager_only=True)[names[0]].to_list()[0]
-    shown = f"{value:g}" if isinstance(value, float) else f"'{value}'" if isinstance(value, str) else value
-    return f'"{names[-1]} | {names[0]}={shown}"' if len(names) > 1 else f'"{names[0]}"'
 
 
 @app.command(epilog="Example: anygiven describe patients.model")
@@ -383,6 +432,7 @@ def impute(
 ) -> None:
     """Fill every gap and touch nothing else."""
     from anygiven.cli.tables import impute_table
+    from anygiven.disk import is_stream
     from anygiven.variables.files import read_file
 
     density = _load(model)
@@ -392,6 +442,8 @@ def impute(
         raise QuestionError(f"{model} is an image model; complete images with anygiven inpaint {model} IMAGE.")
     if draws is not None and draws < 1:
         raise QuestionError("--draws must be at least 1.")
+    if draws is not None and is_stream(out):
+        raise QuestionError("--draws writes several files; give --out the name of a file.")
     if not force and out.exists() and out.resolve() == table.resolve():
         raise QuestionError(f"{out} is the table that is read; choose another name, or say --force to write over it.")
     impute_table(density, table, read_file(table, delimiter, encoding), out, statistic, draws, seed, as_json)

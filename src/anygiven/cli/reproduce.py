@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from anygiven import __version__
+from anygiven.disk import write_text, write_whole
 from anygiven.errors import OutputError, QuestionError, require
-from anygiven.variables.tables import write_whole
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,9 @@ def _draw(experiment: ModuleType, results: dict, path: Path) -> None:
     plt = require("matplotlib.pyplot", "plot")
     plt.switch_backend("agg")
     figure = experiment.draw(results)
-    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=130, format="png"))
+    write_whole(path, lambda file: figure.savefig(file, dpi=130, format="png"))
     plt.close(figure)
 
 
 def write_json(path: Path, data: dict) -> None:
-    text = json.dumps(data, indent=1, default=float)
-    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, json.dumps(data, indent=1, default=float))

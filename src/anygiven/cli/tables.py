@@ -4,20 +4,64 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
+from anygiven.cli.outputs import checkpoint_of, tell
+from anygiven.disk import write_whole
 from anygiven.errors import QuestionError
+from anygiven.estimators import TabularDensity
 from anygiven.estimators.language import parse_evidence
 from anygiven.variables.files import CSV, Dialect, open_text
-from anygiven.variables.tables import check_writable, write_table, write_whole
+from anygiven.variables.tables import check_writable, write_table
 
 GAPS = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA",
         "NULL", "NaN", "n/a", "nan", "null"}  # fmt: skip  # what pyarrow reads as a gap
+
+
+def fit_table(
+    frame: pd.DataFrame,
+    out: Path,
+    minutes: float,
+    overrides: dict,
+    workload: Any,
+    network: str,
+    seed: int,
+    as_json: bool,
+) -> None:
+    density = TabularDensity(
+        schema=overrides,
+        workload=workload,
+        network=network,
+        max_minutes=minutes,
+        checkpoint=str(checkpoint_of(out)),
+        verbose=None if not as_json else False,
+        random_state=seed,
+    )
+    density.fit(frame)
+    density.save(out)
+    if as_json:
+        print(json.dumps({"model": str(out), **density.report_}, default=str, ensure_ascii=False))
+    else:
+        print(density.describe())
+        print(f"\nSaved to {out}. Ask it: anygiven ask {out} {_example_question(density)}")
+
+
+def _example_question(density) -> str:
+    names = density.schema_.names
+    given = density.sample(1, random_state=0)
+    import narwhals as nw
+
+    value = nw.from_native(given, eager_only=True)[names[0]].to_list()[0]
+    shown = f"{value:g}" if isinstance(value, float) else f"'{value}'" if isinstance(value, str) else value
+    return f'"{names[-1]} | {names[0]}={shown}"' if len(names) > 1 else f'"{names[0]}"'
 
 
 def score_table(
@@ -42,10 +86,10 @@ def score_table(
         "lowest_row": int(np.argmin(log_p)) if len(log_p) else None,
     }
     if as_json:
-        print(json.dumps({**figures, "log_prob": [float(v) for v in log_p]}))
+        tell(out, json.dumps({**figures, "log_prob": [float(v) for v in log_p]}))
     else:
-        print(f"{figures['rows']:,} rows, {figures['mean']:.3f} ± {figures['standard_error']:.3f} nats per row; "
-              f"the least likely is row {figures['lowest_row']}, counted from 0.")  # fmt: skip
+        tell(out, f"{figures['rows']:,} rows, {figures['mean']:.3f} ± {figures['standard_error']:.3f} nats per row; "
+                  f"the least likely is row {figures['lowest_row']}, counted from 0.")  # fmt: skip
 
 
 def _require_columns(frame: pd.DataFrame, names: list[str]) -> None:
@@ -55,6 +99,8 @@ def _require_columns(frame: pd.DataFrame, names: list[str]) -> None:
 
 
 def sample_table(density, rows: int, given: str, out: Path | None, steps, temperature: float, seed: int) -> None:
+    if out:
+        check_writable(out)
     drawn = density.sample(rows, parse_evidence(given) or None, steps=steps, temperature=temperature, random_state=seed)
     frame = drawn if isinstance(drawn, pd.DataFrame) else pd.DataFrame(drawn, columns=pd.Index(density.schema_.names))
     for name in frame.columns:  # a column of whole numbers that gaps made float
@@ -62,7 +108,7 @@ def sample_table(density, rows: int, given: str, out: Path | None, steps, temper
             frame[name] = frame[name].astype("int64")
     if out:
         write_table(frame, out)
-        print(f"{len(frame):,} rows written to {out}.")
+        tell(out, f"{len(frame):,} rows written to {out}.")
     else:
         print(frame.to_csv(index=False), end="")
 
@@ -79,11 +125,13 @@ def impute_table(
     left = sorted(set(frame.columns[frame.isna().any()]) - set(density.schema_.names))
     n_gaps = int(frame[[c for c in frame.columns if c not in left]].isna().sum().sum())
     if as_json:
-        print(json.dumps({"rows": len(frame), "filled": n_gaps, "files": [str(o) for o in outs], "not_filled": left}))
+        tell(
+            out, json.dumps({"rows": len(frame), "filled": n_gaps, "files": [str(o) for o in outs], "not_filled": left})
+        )
     else:
-        print(f"{n_gaps:,} gaps filled in {len(frame):,} rows; written to {', '.join(str(o) for o in outs)}.")
+        tell(out, f"{n_gaps:,} gaps filled in {len(frame):,} rows; written to {', '.join(str(o) for o in outs)}.")
         if left:
-            print(f"Left as they are, since they are not modelled: {', '.join(left)}.")
+            tell(out, f"Left as they are, since they are not modelled: {', '.join(left)}.")
 
 
 def _numbered(name: str, m: int) -> str:
@@ -95,12 +143,12 @@ def _write_filled(source: Path, before: pd.DataFrame, after: pd.DataFrame, out: 
     """From CSV to CSV the text of every present cell is kept as it stands, in the file's own dialect; only gaps are
     written."""
     if source.suffix in CSV and out.suffix in CSV:
-        write_whole(out, lambda temporary: _fill_text(source, before, after, temporary, is_packed=out.suffix == ".gz"))
+        write_whole(out, lambda file: _fill_text(source, before, after, file, is_packed=out.suffix == ".gz"))
     else:
         write_table(after, out)
 
 
-def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, target: Path, is_packed: bool) -> None:
+def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, file: BinaryIO, is_packed: bool) -> None:
     dialect = Dialect(**before.attrs["dialect"])
     formats = before.attrs.get("date_formats", {})
     is_gap = before.isna().to_numpy()
@@ -108,9 +156,7 @@ def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, target: 
         j: [_text(value, dialect.decimal, formats.get(str(after.columns[j]))) for value in after.iloc[:, j]]
         for j in np.flatnonzero(is_gap.any(axis=0))
     }
-    opener: Any = gzip.open if is_packed else open
-    with open_text(source, dialect.encoding) as read, \
-            opener(target, "wt", encoding=dialect.encoding, newline="") as write:  # fmt: skip
+    with open_text(source, dialect.encoding) as read, _text_into(file, dialect.encoding, is_packed) as write:
         rows = csv.reader(read, delimiter=dialect.delimiter)
         writer = csv.writer(write, delimiter=dialect.delimiter, lineterminator="\n")
         writer.writerow(next(rows))
@@ -123,6 +169,17 @@ def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, target: 
                     cells[j] = texts[j][row]
             writer.writerow(cells)
             row += 1
+
+
+@contextmanager
+def _text_into(file: BinaryIO, encoding: str, is_packed: bool) -> Iterator[io.TextIOWrapper]:
+    """Text written to an open file, which stays open."""
+    packed: Any = gzip.GzipFile(fileobj=file, mode="wb") if is_packed else None
+    write = io.TextIOWrapper(packed or file, encoding=encoding, newline="")
+    yield write
+    write.detach()
+    if packed:
+        packed.close()
 
 
 def _text(value: Any, decimal: str = ".", format: str | None = None) -> str:

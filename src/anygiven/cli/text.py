@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from anygiven.cli.outputs import checkpoint_of, tell
+from anygiven.disk import check_file_place, write_text
 from anygiven.errors import QuestionError
 from anygiven.estimators import TextDensity
-from anygiven.variables.tables import write_table, write_whole
+from anygiven.variables.tables import check_writable, write_table
 
 BAR = 30  # characters of a full bar
 MAX_SHOWN = 8  # blanks whose distributions are shown
@@ -24,7 +26,7 @@ def fit_text(text: Path, out: Path, minutes: float, length: int, alphabet: str |
         workload=workload,
         network="path" if network == "auto" else network,
         max_minutes=minutes,
-        checkpoint=str(out.with_name(f"{out.name}.checkpoint")),
+        checkpoint=str(checkpoint_of(out)),
         verbose=None if not as_json else False,
         random_state=seed,
     )
@@ -74,6 +76,8 @@ def sample_text(density: TextDensity, n: int, given: str, out: Path | None, refi
     """Texts that begin with `given`, or fill its blanks; one a line, with line ends inside written as \\n."""
     if n < 1:
         raise QuestionError("Ask for at least one text.")
+    if out is not None:
+        check_file_place(out)
     if blank in given:
         drawn = density.fill(given, n, refine=refine, blank=blank, **options)
     elif refine:
@@ -84,8 +88,8 @@ def sample_text(density: TextDensity, n: int, given: str, out: Path | None, refi
     if out is None:
         print(lines)
     else:
-        write_whole(out, lambda path: path.write_text(lines + "\n", encoding="utf-8"))
-        print(f"{n} texts written to {out}.")
+        write_text(out, lines + "\n")
+        tell(out, f"{n} texts written to {out}.")
 
 
 def _in_one_line(text: str) -> str:
@@ -94,13 +98,15 @@ def _in_one_line(text: str) -> str:
 
 def score_text(density: TextDensity, text: Path, out: Path | None, as_json: bool) -> None:
     """Bits per character of a file, chunk by chunk."""
+    if out is not None:
+        check_writable(out)
     scores = density.score_chunks(text)
     if out is not None:
         write_table(pd.DataFrame({"log_prob": scores.log_prob, "characters": scores.characters}), out)
     bits, characters, chunks = scores.bits_per_character, int(scores.characters.sum()), len(scores.characters)
     if as_json:
-        print(json.dumps({"bits_per_character": bits, "characters": characters, "chunks": chunks}))
+        tell(out, json.dumps({"bits_per_character": bits, "characters": characters, "chunks": chunks}))
     else:
-        print(f"{bits:.4f} bits per character over {characters:,} characters in {chunks:,} chunks.")
+        tell(out, f"{bits:.4f} bits per character over {characters:,} characters in {chunks:,} chunks.")
         if out is not None:
-            print(f"Log probabilities of the chunks written to {out}.")
+            tell(out, f"Log probabilities of the chunks written to {out}.")

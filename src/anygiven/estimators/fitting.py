@@ -68,11 +68,14 @@ def fit_models(
             learn, held = split(mine.seed)
             outcomes.append(train(model, learn, held, recipe.objective, mine, report and partial(report, k),
                                   folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}",
-                                  closing=closing))  # fmt: skip
+                                  closing=closing, keep_finished=k < n_members - 1))  # fmt: skip
             members.append(model)
-    for place in [*(folder / f"member-{k}" for k in range(n_members)), folder] if folder else []:
-        remove_checkpoint(place)
     return joined(members), outcomes
+
+
+def remove_checkpoints(folder: FilePath) -> None:
+    """What fit_models has written, when the model is saved."""
+    remove_checkpoint([*folder.glob("member-[0-9]*"), folder])
 
 
 def joined(members: list[AnyOrderModel]) -> AnyOrderModel:

@@ -1,136 +1,251 @@
 """A model is a folder: config.json, schema.json, weights.safetensors, report.json. Never pickle.
 
-config.json holds the checksums of the others, so a folder that was cut short or edited is refused.
+config.json says that the folder is ours and holds the checksums of all files, its own too: a folder that was cut short
+or edited is refused, and only a folder that is as we wrote it is ever replaced. What is read is checked before anything
+is built of it: sizes first, then types and ranges, then the weights' shapes against the network's.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import shutil
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
+from msgspec import Meta
 from torch import Tensor
 
+from anygiven import disk
 from anygiven.errors import ModelFolderError, OutputError
+from anygiven.estimators.defaults import Architecture
+from anygiven.variables.stored import Stored, read_stored
 
-FORMAT = 1
-FILES = ("schema.json", "weights.safetensors", "report.json")
+MADE_BY = "anygiven"
+FORMAT = 2
+CONFIG, SCHEMA, WEIGHTS, REPORT = "config.json", "schema.json", "weights.safetensors", "report.json"
+FILES = (SCHEMA, WEIGHTS, REPORT)
+MAX_CONFIG, MAX_REPORT, MAX_HEADER = 2**20, 2**24, 2**24  # bytes
+SCHEMA_TO_WEIGHTS = 16  # a schema is smaller than its weights; so much more would be strange
+N_TRIES = 50  # while somebody replaces the folder
+T = TypeVar("T")
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """By which we know what we wrote, whatever its version."""
+
+    made_by: Literal["anygiven"]
+    format: Annotated[int, Meta(ge=1)]
+    version: str
+
+
+class Config(Stored):
+    """config.json."""
+
+    made_by: Literal["anygiven"]
+    format: Annotated[int, Meta(ge=1)]
+    kind: str
+    version: str
+    architecture: Architecture
+    parameters: dict[str, Any]
+    seed: Annotated[int, Meta(ge=0, le=2**62)]
+    checksums: dict[str, str]
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A folder that is as it was written: its files unread but for their sizes and checksums, the weights unread."""
+
+    folder: Path
+    config: Config
+    schema: bytes
+    report: bytes
+    shapes: dict[str, tuple[int, ...]]  # of the weights, as their header says
+
+    @property
+    def n_weights(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    def weights(self) -> dict[str, Tensor]:
+        """Read at once and checked, so that what is checked is what is used."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        try:
+            weights = load(_checked(self.folder, WEIGHTS, self.config))
+        except SafetensorError:
+            raise _damaged(self.folder, WEIGHTS) from None
+        if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
+            raise ModelFolderError(f"{self.folder} has weights that are not finite; fit the model again.")
+        return weights
+
+
+# ------------------------------------------------------------------ writing
 
 
 def save_folder(folder: Path, config: dict, schema: dict, weights: dict[str, Tensor], report: dict) -> None:
-    """Write beside the target and rename: the folder is whole or it is not there."""
-    if not folder.absolute().parent.exists():
-        raise OutputError(f"There is no folder {folder.parent}; create it first.")
-    if folder.exists() and not is_model(folder):
+    """Whole or not there; a model that is replaced stays until the new one takes its place."""
+    from safetensors.torch import save
+
+    parts = {
+        SCHEMA: json.dumps(schema, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(),
+        WEIGHTS: save({name: tensor.contiguous() for name, tensor in weights.items()}),
+        REPORT: msgspec.json.encode(report),
+    }
+    config = {"made_by": MADE_BY, "format": FORMAT, **config}
+    config["checksums"] = {name: _checksum(part) for name, part in parts.items()}
+    config["checksums"][CONFIG] = _checksum_of_config(config)
+    parts[CONFIG] = json.dumps(config, ensure_ascii=False).encode()
+    disk.write_folder(folder, {name: _writer(part) for name, part in parts.items()}, check_ours)
+
+
+def _writer(part: bytes) -> disk.Write:
+    return lambda file: file.write(part)
+
+
+def check_model_place(folder: Path) -> None:
+    """Say before the training what would keep a model from being written there."""
+    disk.check_folder_place(folder, check_ours)
+
+
+def check_ours(folder: Path) -> None:
+    """Refuse to replace anything but a model that is as we wrote it."""
+    if not folder.is_dir() or not (folder / CONFIG).is_file():
         raise OutputError(f"{folder} exists and is not a model; choose another name.")
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    strange = sorted(set(os.listdir(folder)) - {CONFIG, *FILES})
+    if strange:
+        raise OutputError(
+            f"{folder} holds {strange[0]}, which is not part of a model; choose another name, or move it."
+        )
     try:
-        _write_files(temporary, config, schema, weights, report)
-        _swap(temporary, folder)
-    except OSError as error:
-        raise OutputError(f"The model could not be written to {folder}: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        config = _read_config(folder)
+        for name in FILES:
+            if (folder / name).exists():
+                _checked(folder, name, config)
+    except ModelFolderError:
+        raise OutputError(
+            f"{folder} is not a model as anygiven wrote it; choose another name, or delete it first."
+        ) from None
 
 
-def _write_files(folder: Path, config: dict, schema: dict, weights: dict[str, Tensor], report: dict) -> None:
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    _write_json(folder / "schema.json", schema)
-    _write_json(folder / "report.json", report)
-    try:
-        save_file({name: tensor.contiguous() for name, tensor in weights.items()}, folder / "weights.safetensors")
-    except SafetensorError as error:
-        raise OSError(str(error)) from None
-    checksums = {name: _checksum(folder / name) for name in FILES}
-    _write_json(folder / "config.json", {"format": FORMAT, **config, "checksums": checksums})
+# ------------------------------------------------------------------ reading
 
 
-def _write_json(path: Path, data: dict) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(data, file, ensure_ascii=False, separators=(",", ":") if path.name == "schema.json" else None)
-        file.flush()
-        os.fsync(file.fileno())
+def read_steadily(folder: Path, read: Callable[[], T]) -> T:
+    """Read again if the folder was replaced meanwhile: what is read is the old model or the new one, never of both."""
+    for _ in range(N_TRIES):
+        before = _identity(folder)
+        try:
+            return read()
+        except ModelFolderError:
+            if _identity(folder) == before:
+                raise
+    return read()
 
 
-def _swap(new: Path, target: Path) -> None:
-    """Put the new folder in the target's place; an old model stays until the new one is whole."""
-    if not target.exists():
-        os.rename(new, target)
-        return
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
-    os.rename(target, old)
-    try:
-        os.rename(new, target)
-    except OSError:
-        os.rename(old, target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+def _identity(folder: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = folder.stat()
+        return found.st_dev, found.st_ino
+    return None
 
 
-def _checksum(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def is_model(folder: Path) -> bool:
-    return (folder / "config.json").is_file() and (folder / "schema.json").is_file()
-
-
-def load_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor], dict[str, Any]]:
-    """config, schema, weights, report; refused in one sentence if anything is not as it was written."""
+def load_folder(folder: Path) -> StoredModel:
+    """Refused in one sentence if anything is not as it was written."""
     config = _read_config(folder)
-    for name in FILES:
-        _check_file(folder, name, config["checksums"].get(name))
-    from safetensors.torch import load_file
-
-    weights = load_file(folder / "weights.safetensors")
-    return config, _read_json(folder / "schema.json"), weights, _read_json(folder / "report.json")
+    shapes = _read_shapes(folder)
+    n_bytes = _size(folder, WEIGHTS)
+    schema = _checked(folder, SCHEMA, config, MAX_CONFIG + SCHEMA_TO_WEIGHTS * n_bytes)
+    return StoredModel(folder, config, schema, _checked(folder, REPORT, config, MAX_REPORT), shapes)
 
 
-def kind_of(folder, kinds: tuple[str, ...]) -> str:
+def kind_of(folder: Path, kinds: tuple[str, ...]) -> str:
     """Which kind of density a folder holds."""
-    kind = _read_config(Path(folder)).get("kind")
+    kind = _read_config(folder).kind
     if kind not in kinds:
         raise ModelFolderError(f"{folder} holds a model of a kind that this anygiven does not know: {kind!r}.")
-    return str(kind)
+    return kind
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path) -> Config:
     if not folder.exists():
         raise ModelFolderError(f"There is no model {folder}; check the path, or make one with anygiven fit.")
-    if not folder.is_dir() or not (folder / "config.json").is_file():
+    if not folder.is_dir() or not (folder / CONFIG).is_file():
         raise ModelFolderError(f"{folder} is not a model: a model is a folder made by anygiven fit.")
-    config = _read_json(folder / "config.json")
-    if not isinstance(config.get("format"), int) or "checksums" not in config:
-        raise ModelFolderError(f"{folder} is not a model: its config.json is not anygiven's.")
-    if config["format"] > FORMAT:
-        raise ModelFolderError(f"{folder} was made by a newer anygiven ({config.get('version')}); update to read it.")
+    data = _read(folder, CONFIG, MAX_CONFIG)
+    try:
+        mark = read_stored(data, Mark)
+    except ValueError:
+        raise ModelFolderError(f"{folder} is not a model: its {CONFIG} is not anygiven's, or damaged.") from None
+    if mark.format != FORMAT:
+        age = "a newer" if mark.format > FORMAT else "an older"
+        raise ModelFolderError(f"{folder} was made by {age} anygiven ({mark.version[:20]}); use that, or fit it again.")
+    try:
+        config = read_stored(data, Config)
+    except ValueError:
+        raise _damaged(folder, CONFIG) from None
+    if config.checksums.get(CONFIG) != _checksum_of_config(json.loads(data)):
+        raise _damaged(folder, CONFIG)
     return config
 
 
-def _check_file(folder: Path, name: str, expected: str | None) -> None:
-    if not (folder / name).is_file():
-        raise ModelFolderError(f"{folder} is not whole: {name} is missing; fit or copy the model again.")
-    if _checksum(folder / name) != expected:
-        raise ModelFolderError(f"{folder} is damaged: {name} was cut short or edited; fit or copy the model again.")
+def _checksum_of_config(config: dict[str, Any]) -> str:
+    others = {name: value for name, value in config["checksums"].items() if name != CONFIG}
+    return _checksum(json.dumps({**config, "checksums": others}, sort_keys=True).encode())
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """From the header alone, so that weights of a strange size are not even read."""
+    from safetensors import SafetensorError, safe_open
+
+    _size(folder, WEIGHTS)
+    with open(folder / WEIGHTS, "rb") as file:
+        if int.from_bytes(file.read(8), "little") > MAX_HEADER:
+            raise _damaged(folder, WEIGHTS)
     try:
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file)
-    except (OSError, ValueError):
-        raise ModelFolderError(f"{path.parent} is damaged: {path.name} cannot be read; fit or copy it again.") from None
-    if not isinstance(data, dict):
-        raise ModelFolderError(f"{path.parent} is not a model: {path.name} is not anygiven's.")
+        with safe_open(folder / WEIGHTS, framework="np") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError):
+        raise _damaged(folder, WEIGHTS) from None
+
+
+def _checked(folder: Path, name: str, config: Config, largest: int | None = None) -> bytes:
+    data = _read(folder, name, largest)
+    if _checksum(data) != config.checksums.get(name):
+        raise _damaged(folder, name)
     return data
+
+
+def _read(folder: Path, name: str, largest: int | None = None) -> bytes:
+    size = _size(folder, name)
+    if largest is not None and size > largest:
+        raise ModelFolderError(f"{folder} is not a model: its {name} has {size:,} bytes, more than one can have.")
+    try:
+        return (folder / name).read_bytes()
+    except OSError:
+        raise _damaged(folder, name) from None
+
+
+def _size(folder: Path, name: str) -> int:
+    """Of a plain file: a pipe or a device could be read for ever."""
+    try:
+        found = (folder / name).stat()
+    except OSError:
+        found = None
+    if found is None or not stat.S_ISREG(found.st_mode):
+        raise ModelFolderError(f"{folder} is not whole: {name} is missing; fit or copy the model again.")
+    return found.st_size
+
+
+def _damaged(folder: Path, name: str) -> ModelFolderError:
+    return ModelFolderError(f"{folder} is damaged: {name} was cut short or edited; fit or copy the model again.")

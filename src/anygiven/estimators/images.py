@@ -7,15 +7,17 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from msgspec import Meta
 from torch import Tensor
+from typing_extensions import NotRequired
 
 from anygiven.errors import AnyGivenWarning, ImageError, QuestionError
 from anygiven.estimators.defaults import Architecture, image_architecture_for
-from anygiven.estimators.density import Density
+from anygiven.estimators.density import Density, HowMany, Report
 from anygiven.estimators.drawing import LOSS, asks_one_by_one, check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
 from anygiven.estimators.options import COUNT
@@ -46,7 +48,7 @@ from anygiven.lattice import (
 )
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
-from anygiven.variables.domains import Alike, Levels, domain_from_json
+from anygiven.variables.domains import Alike, Levels
 from anygiven.variables.images import (
     MAX_CHANNELS,
     Images,
@@ -56,6 +58,7 @@ from anygiven.variables.images import (
     images_of_cells,
     read_images,
 )
+from anygiven.variables.stored import Stored, StoredLevels
 
 MUTUAL_NATS = 0.3  # what pixels revealed together may know of each other, with steps="auto"
 NOTHING_LEFT_OPEN = ("joint", "conditionals", "random", "modes")  # workloads that know or ask every pixel
@@ -79,6 +82,33 @@ class Pictures:
         return Data(torch.from_numpy(cells), torch.ones(cells.shape[:2], dtype=torch.bool))
 
 
+Side = Annotated[int, Meta(ge=1, le=2**16)]
+
+
+class StoredImages(Stored):
+    """What is modelled, as schema.json keeps it."""
+
+    size: tuple[Side, Side, Annotated[int, Meta(ge=1, le=MAX_CHANNELS)]]
+    shape: Annotated[list[Side], Meta(min_length=2, max_length=3)]
+    domain: StoredLevels
+    white: Annotated[int, Meta(ge=0, le=2**16)]
+
+    def __post_init__(self):
+        height, width, channels = self.size
+        is_by_pixel = self.shape == [height, width] and self.domain.n_channels == channels
+        if not is_by_pixel and not (self.shape == [height, width, channels] and self.domain.n_channels == 1):
+            raise ValueError("the size of the images and the shape of the variables do not fit")
+
+
+class ImageReport(Report):
+    images: HowMany
+    size: list[HowMany]
+    levels: HowMany
+    losses: tuple[list[HowMany], list[float | None]]
+    held_out_bits_per_dim: NotRequired[float | None]
+    slants: NotRequired[list[tuple[Annotated[int, Meta(ge=1, le=64)], float | None]]]
+
+
 class ImageDensity(Density):
     """The distribution of images of one size, and every conditional of it.
 
@@ -100,13 +130,16 @@ class ImageDensity(Density):
         A U-Net has `depth` blocks at each of `n_sizes` sizes, a half of the one before; the blocks of path convolutions
         look at neighbours 1, 2, 4, … places apart in turn, `n_strides` of these.
     checkpoint : path, optional
-        A folder where training saves its state every 20 seconds; fitting the same images again resumes there.
+        A folder where training saves its state every 20 seconds; fitting the same images again resumes there. It is
+        kept until the model is saved.
     verbose : bool, optional
         Progress on standard error; by default only in a terminal.
     random_state : int
     """
 
     kind = "image"
+    stored_type = StoredImages
+    report_type = ImageReport
 
     def __init__(
         self,
@@ -540,11 +573,14 @@ class ImageDensity(Density):
         return {"size": list(self.size_), "shape": list(self.domains_.shape), "domain": self._domain.to_json(),
                 "white": self.white_}  # fmt: skip
 
-    def _variables_from_json(self, schema: dict[str, Any]) -> None:
-        height, width, channels = schema["size"]
-        self.size_, self.white_ = (height, width, channels), schema["white"]
-        self.domains_ = Alike(domain_from_json(schema["domain"]), tuple(schema["shape"]))
+    def _variables_from_stored(self, stored: StoredImages) -> None:
+        self.size_, self.white_ = stored.size, stored.white
+        self.domains_ = Alike(stored.domain.read(), tuple(stored.shape))
         self.n_levels_ = self.domains_.domain.n_symbols
+
+    def _try_out(self) -> None:
+        super()._try_out()
+        image_objective_of(self.workload, self.architecture_.network, self.domains_.shape)
 
     def describe(self) -> str:
         """What was learnt, for a person."""

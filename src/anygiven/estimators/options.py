@@ -38,7 +38,8 @@ class Number:
 POSITIVE, COUNT, COUNT_OR_NONE = Number(0, is_open=True), Number(1, is_whole=True), Number(0, is_whole=True)
 OPTIONS = {
     "width": COUNT, "depth": COUNT, "kernel": COUNT, "n_sizes": COUNT, "n_strides": Number(1, high=8, is_whole=True),
-    "batch_size": COUNT, "max_steps": COUNT, "orders": COUNT, "tried_orders": COUNT_OR_NONE, "members": COUNT,
+    "batch_size": COUNT, "max_steps": COUNT, "orders": Number(1, high=10**5, is_whole=True),
+    "tried_orders": Number(0, high=10**5, is_whole=True), "n_heads": COUNT, "length": COUNT, "members": COUNT,
     "n_components": COUNT, "components": COUNT_OR_NONE, "dropout": Number(0, high=1), "max_minutes": POSITIVE,
     "learning_rate": POSITIVE, "weight_decay": Number(0),
 }  # fmt: skip
@@ -62,6 +63,20 @@ def check_architecture(architecture: Architecture) -> None:
         raise QuestionError(
             f"width is {architecture.width}; with network={architecture.network!r} it must be a multiple of {unit}."
         )
+
+
+def check_against_weights(architecture: Architecture, n_members: int, n_tensors: int, n_weights: int) -> None:
+    """What a file says of a network, against the weights that are there: nothing is built that they cannot fill."""
+    if architecture.network not in NETWORKS:
+        raise QuestionError(f"There is no network {architecture.network!r}.")
+    options = architecture.to_json()
+    check_options({**options, "n_components": options["n_components"] or None})
+    check_architecture(architecture)
+    most = dict.fromkeys(("members", "depth", "n_sizes"), n_tensors)
+    most |= dict.fromkeys(("width", "n_components", "n_heads", "kernel"), n_weights)
+    for name, value in {**options, "members": n_members}.items():
+        if name in most and value > most[name]:
+            raise QuestionError(f"{name} is {value}, which so few weights cannot fill.")
 
 
 def seed_of(random_state: Any) -> int:

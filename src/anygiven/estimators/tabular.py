@@ -5,17 +5,19 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 import torch
+from msgspec import Meta
 from torch import Tensor
+from typing_extensions import NotRequired
 
 from anygiven.errors import AnyGivenWarning, QuestionError, TableError
 from anygiven.estimators.conditional import Conditional
 from anygiven.estimators.defaults import Architecture, architecture_for, steps_for
-from anygiven.estimators.density import Density
+from anygiven.estimators.density import Density, HowMany, Report
 from anygiven.estimators.drawing import check_drawing
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
 from anygiven.estimators.joint import JointConditional
@@ -28,7 +30,8 @@ from anygiven.lattice import Budget, Canonical, Path, Question
 from anygiven.networks import networks_for
 from anygiven.training import Data, Outcome, Settings
 from anygiven.variables import Schema, Table, read_table, schema_of
-from anygiven.variables.domains import Domain, Numeric
+from anygiven.variables.domains import CELL, Domain, Numeric
+from anygiven.variables.schema import StoredSchema
 from anygiven.variables.tables import Column, fill_frame, is_gap, native_values, read_row
 
 N_DRAWING_ORDERS = 8
@@ -36,6 +39,16 @@ MAX_CLASSES = 64  # possible values of a number that predict_proba tells apart
 SCHEMA_SHARE = 0.25  # of the time allowed: what the columns' own marginals may take
 N_HELD = 1000  # rows that orders are chosen by
 STATISTICS = ("mean", "median", "mode")
+
+
+class TabularReport(Report):
+    rows: HowMany
+    columns: HowMany
+    gaps: HowMany
+    members: Annotated[int, Meta(ge=1)]
+    held_out_log_prob: float | None
+    held_out_log_prob_of_marginals: float | None
+    orders: NotRequired[list[list[HowMany]]]
 
 
 class TabularDensity(Density):
@@ -64,7 +77,8 @@ class TabularDensity(Density):
     max_steps, width, depth, dropout, n_components, learning_rate, weight_decay, batch_size : optional
         Chosen by the table's size unless given.
     checkpoint : path, optional
-        A folder where training saves its state every 20 seconds; fitting the same table again resumes there.
+        A folder where training saves its state every 20 seconds; fitting the same table again resumes there. It is
+        kept until the model is saved.
     verbose : bool, optional
         Progress on standard error; by default only in a terminal.
     random_state : int
@@ -72,6 +86,8 @@ class TabularDensity(Density):
     """
 
     kind = "tabular"
+    stored_type = StoredSchema
+    report_type = TabularReport
 
     def __init__(
         self,
@@ -505,8 +521,16 @@ class TabularDensity(Density):
     def _variables_to_json(self) -> dict[str, Any]:
         return self.schema_.to_json()
 
-    def _variables_from_json(self, schema: dict[str, Any]) -> None:
-        self.schema_ = Schema.from_json(schema)
+    def _variables_from_stored(self, stored: StoredSchema) -> None:
+        self.schema_ = Schema.from_stored(stored)
+
+    def _try_out(self) -> None:
+        super()._try_out()
+        n = len(self.schema_.variables)
+        if any(sorted(order) != list(range(n)) for order in self.report_.get("orders", [])):
+            raise ValueError("an order does not name every column once")
+        untrained_columns(self.workload, self.schema_, torch.zeros(1, n, dtype=torch.bool))
+        self.schema_.decode(np.zeros((1, n, len(CELL))))
 
     @property
     def n_features_in_(self) -> int:

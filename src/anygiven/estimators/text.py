@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import NotRequired
 
 from anygiven.errors import QuestionError, TextError
 from anygiven.estimators.conditional import Conditional
 from anygiven.estimators.defaults import Architecture, text_architecture_for
-from anygiven.estimators.density import Density
+from anygiven.estimators.density import Density, HowMany, Report
 from anygiven.estimators.drawing import check_drawing, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
 from anygiven.estimators.options import COUNT, COUNT_OR_NONE
@@ -24,8 +25,9 @@ from anygiven.inference import distribution_of, draw, log_prob, losses_by_eviden
 from anygiven.lattice import BitReversal, Canonical, Protocol, Question, Strided
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
-from anygiven.variables.domains import SYMBOL, Alike, domain_from_json
+from anygiven.variables.domains import SYMBOL, Alike
 from anygiven.variables.schema import Variable
+from anygiven.variables.stored import Stored, StoredCategorical
 from anygiven.variables.tables import Storage
 from anygiven.variables.text import Alphabet, Corpus, cells_of, read_corpus
 
@@ -98,6 +100,24 @@ class _Drawing:
     rounds: int  # of refining
 
 
+class StoredText(Stored):
+    """What is modelled, as schema.json keeps it."""
+
+    alphabet: StoredCategorical
+
+    def __post_init__(self):
+        if any(not isinstance(value, str) or len(value) != 1 for value in self.alphabet.values):
+            raise ValueError("an alphabet is of single characters")
+
+
+class TextReport(Report):
+    characters: HowMany
+    length: HowMany
+    alphabet: str
+    losses: tuple[list[HowMany], list[float | None]]
+    held_out_bits_per_character: NotRequired[float | None]
+
+
 class TextDensity(Density):
     """The distribution of pieces of text, and every conditional of it.
 
@@ -117,13 +137,16 @@ class TextDensity(Density):
         fit returns by then at the latest.
     max_steps, width, depth, dropout, learning_rate, weight_decay, batch_size : optional
     checkpoint : path, optional
-        A folder where training saves its state every 20 seconds; fitting the same text again resumes there.
+        A folder where training saves its state every 20 seconds; fitting the same text again resumes there. It is kept
+        until the model is saved.
     verbose : bool, optional
         Progress on standard error; by default only in a terminal.
     random_state : int
     """
 
     kind = "text"
+    stored_type = StoredText
+    report_type = TextReport
 
     def __init__(
         self,
@@ -412,8 +435,14 @@ class TextDensity(Density):
     def _variables_to_json(self) -> dict[str, Any]:
         return {"alphabet": self.alphabet_.domain.to_json()}
 
-    def _variables_from_json(self, schema: dict[str, Any]) -> None:
-        self.alphabet_ = Alphabet(domain_from_json(schema["alphabet"]))  # type: ignore[arg-type]
+    def _variables_from_stored(self, stored: StoredText) -> None:
+        if not COUNT.allows(self.length):
+            raise ValueError("the length is not a number of characters")
+        self.alphabet_ = Alphabet(stored.alphabet.read())
+
+    def _try_out(self) -> None:
+        super()._try_out()
+        text_objective_of(self.workload, self.architecture_.network)
 
     def describe(self) -> str:
         """What was learnt, for a person."""

@@ -277,7 +277,7 @@ def standard_normal_start(n_components: int, kernel: Kernel, spread: float = 0.5
     """Locations and scales of a mixture that is nearly N(0, 1) although its components differ."""
     levels = (torch.arange(n_components, dtype=torch.float64) + 0.5) / n_components
     loc = spread * torch.special.ndtri(levels)
-    scale = torch.full((n_components,), math.sqrt(1 - float((loc**2).mean())) / kernel.std)
+    scale = ((1 - (loc**2).mean()).sqrt() / kernel.std).expand(n_components)
     return loc.float(), scale.float()
 
 

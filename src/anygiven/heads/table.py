@@ -163,6 +163,11 @@ def smooth_log_prob(mixture: KernelMixture, cells: Tensor) -> Tensor:
     return torch.where((high - low < NARROW * 1e-2) & ~is_open, at_point, mixture.log_mass(*beyond))
 
 
+def _group_of(domain: Domain) -> int:
+    """Of TableHead.groups: symbols alone, and points or cells beside them."""
+    return 0 if not isinstance(domain, Numeric) else 1 if domain.step is None else 2
+
+
 class TableHead(JointHead):
     """features (B, width), or (B, N, width) with features of each variable → TableConditionals."""
 
@@ -184,7 +189,7 @@ class TableHead(JointHead):
         self.order = nn.Linear(width, 2 * len(domains))  # a, b of OrdinalHead for every column
         self.smooth = nn.ModuleDict()
         for group, kernel in self.kernels.items():
-            n = int((self.group_of == self.groups.index(group)).sum())
+            n = [_group_of(domain) for domain in domains].count(self.groups.index(group))
             if n:
                 linear = nn.Linear(width, n * 3 * n_components)
                 self._start_at_normal(linear, n, kernel)
@@ -193,14 +198,15 @@ class TableHead(JointHead):
 
     def _register_layout(self, domains: Sequence[Domain]) -> None:
         sizes = torch.tensor([domain.n_symbols for domain in domains])
-        group = [0 if not isinstance(d, Numeric) else (1 if d.step is None else 2) for d in domains]
+        group = [_group_of(domain) for domain in domains]
+        position = torch.cat([torch.as_tensor(d.positions(), dtype=torch.float32) for d in domains])
         layout = {
             "n_symbols": sizes,
             "symbol_start": sizes.cumsum(0) - sizes,
             "group_of": torch.tensor(group),
             "smooth_symbol": torch.where(torch.tensor(group) > 0, sizes - 1, -1),
-            "position": torch.cat([torch.as_tensor(d.positions(), dtype=torch.float32) for d in domains]),
-            "segment": torch.repeat_interleave(torch.arange(len(domains)), sizes),
+            "position": position,
+            "segment": torch.repeat_interleave(torch.arange(len(domains)), sizes, output_size=len(position)),
         }
         for name, tensor in layout.items():
             self.register_buffer(name, tensor, persistent=False)

@@ -33,12 +33,13 @@ class CellFeatures(nn.Module):
 
     def __init__(self, domains: Sequence[Domain]):
         super().__init__()
-        sizes = torch.tensor([domain.n_symbols + 1 for domain in domains])
+        n_each = [domain.n_symbols + 1 for domain in domains]
+        sizes = torch.tensor(n_each)
         self.register_buffer("start", sizes.cumsum(0) - sizes, persistent=False)
         self.register_buffer("ordered", torch.tensor([d.is_ordered for d in domains]), persistent=False)
         edges = torch.special.ndtri(torch.arange(1, N_BINS + 1, dtype=torch.float64) / (N_BINS + 1)).float()
         self.register_buffer("knots", edges, persistent=False)
-        self.n_symbols = int(sizes.sum())
+        self.n_symbols = sum(n_each)
         self.n_features = 2 + N_BINS
 
     def forward(self, cells: Tensor, is_evidence: Tensor) -> tuple[Tensor, Tensor]:

@@ -47,11 +47,12 @@ class Neighbours(nn.Module):
             for k, offset in enumerate(gram):
                 powers[OFFSETS.index(offset), g] = base**k
         self.max_rows = ROWS_PER_WIDTH * width
-        n_rows = torch.tensor([min(base ** len(gram), self.max_rows) for gram in GRAMS])
+        n_each = [min(base ** len(gram), self.max_rows) for gram in GRAMS]
+        n_rows = torch.tensor(n_each)
         self.register_buffer("powers", powers, persistent=False)
         self.register_buffer("n_rows", n_rows, persistent=False)
         self.register_buffer("first_row", n_rows.cumsum(0) - n_rows, persistent=False)
-        self.grams = nn.Embedding(int(n_rows.sum()), table_width)
+        self.grams = nn.Embedding(sum(n_each), table_width)
         self.merge = nn.Linear(len(GRAMS) * table_width, width)
         nn.init.normal_(self.grams.weight, std=0.1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
@@ -12,10 +13,20 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from anygiven.errors import AnyGivenWarning, OutputError
 from anygiven.lattice import Objective
 from anygiven.lattice.question import Path
 from anygiven.model import AnyOrderModel
-from anygiven.training.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizers, save_checkpoint
+from anygiven.training.checkpoint import (
+    DamagedCheckpoint,
+    Facts,
+    check_checkpoint_place,
+    check_optimizer_tensors,
+    load_checkpoint,
+    optimizer_tensors,
+    restore_optimizers,
+    save_checkpoint,
+)
 from anygiven.training.memory import keep_freed_memory
 from anygiven.training.optimizers import optimizers_for
 from anygiven.training.settings import Settings
@@ -84,14 +95,20 @@ def train(
     fingerprint: str = "",
     watch: Watch | None = None,
     closing: float = 1.0,
+    keep_finished: bool = False,
 ) -> Outcome:
     """Fit the model in place; it ends with the best averaged weights seen on the validation questions.
 
     `watch` is called beside each validation, with the averaged weights in place; its time does not count. Of the time
-    allowed, that of `closing` validations is kept for what the caller does afterwards.
+    allowed, that of `closing` validations is kept for what the caller does afterwards. The finished run is written to
+    the `checkpoint` if an unfinished one was, or if `keep_finished` says so; whoever has saved the model removes it.
     """
     keep_freed_memory()
-    return _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch, closing).go(report)
+    if checkpoint:
+        check_checkpoint_place(checkpoint)
+    run = _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch, closing)
+    run.keeps_finished = keep_finished
+    return run.go(report)
 
 
 class _Run:
@@ -113,6 +130,7 @@ class _Run:
         self.outcome, self.step, self.spent = Outcome(), 0, 0.0
         self.train_nats, self.stale = math.nan, 0
         self.evaluating = self.evaluation_seconds = 0.0  # in all, and the last time
+        self.keeps_finished = self.has_failed_to_save = False
 
     def go(self, report: Callable[[Progress], None] | None) -> Outcome:
         self._resume()
@@ -260,8 +278,8 @@ class _Run:
         if self.outcome.curve[-1][0] < self.step:
             self._evaluate(self.spent)
         self.outcome.is_cut_short = is_by_clock and self.stale < 2
-        if self.checkpoint:
-            self._save()  # so that a run of several members does not train this one again
+        if self.checkpoint and self.keeps_finished:
+            self._save()
         self._load(self.best)
         self.model.eval()
         return self.outcome
@@ -275,31 +293,71 @@ class _Run:
         tensors |= {f"best.{name}": p for name, p in self.best.items()}
         tensors |= optimizer_tensors(self.optimizers)
         tensors["generator"] = self.generator.get_state()
-        facts = {
-            "fingerprint": self.fingerprint, "step": self.step, "spent": self.spent, "stale": self.stale,
-            "evaluating": self.evaluating, "evaluation_seconds": self.evaluation_seconds,
-            "train_nats": self.train_nats, "max_steps": self.settings.max_steps, "curve": self.outcome.curve,
-            "best_nats": self.outcome.best_nats, "best_step": self.outcome.best_step, "stopped": self.outcome.stopped,
-        }  # fmt: skip
-        save_checkpoint(self.checkpoint, tensors, facts)
+        facts = Facts(
+            fingerprint=self.fingerprint, step=self.step, max_steps=self.settings.max_steps, spent=self.spent,
+            stale=self.stale, evaluating=self.evaluating, evaluation_seconds=self.evaluation_seconds,
+            train_nats=_or_none(self.train_nats), best_nats=_or_none(self.outcome.best_nats),
+            best_step=self.outcome.best_step, stopped=self.outcome.stopped,
+            curve=[(step, seconds, _or_none(nats)) for step, seconds, nats in self.outcome.curve],
+        )  # fmt: skip
+        try:
+            save_checkpoint(self.checkpoint, tensors, facts)
+            self.keeps_finished = True
+        except OutputError as error:  # hours of training are worth more than their copy
+            if not self.has_failed_to_save:
+                _say(f"{error} Training goes on without it.")
+            self.has_failed_to_save = True
 
     def _resume(self) -> None:
-        found = load_checkpoint(self.checkpoint) if self.checkpoint else None
-        if found is None or found[1]["fingerprint"] != self.fingerprint:
+        if self.checkpoint is None:
             return
-        tensors, facts = found
+        try:
+            found = load_checkpoint(self.checkpoint)
+            if found is not None and found[1].fingerprint == self.fingerprint:
+                self._check(*found)
+                self._take_up(*found)
+            elif found is not None:
+                _say(f"The checkpoint in {self.checkpoint} is of other data or settings; training starts anew.")
+        except DamagedCheckpoint:
+            _say(f"The checkpoint in {self.checkpoint} is damaged; training starts anew.")
+
+    def _check(self, tensors: dict[str, Tensor], facts: Facts) -> None:
+        """Nothing is taken up before all of it fits this run."""
+        if facts.max_steps > self.max_steps:
+            raise DamagedCheckpoint("it has more steps than the run")
+        for name, like in self.average.items():
+            for part in ("current", "average", "best"):
+                _check_tensor(tensors.get(f"{part}.{name}"), like)
+        _check_tensor(tensors.get("generator"), self.generator.get_state())
+        check_optimizer_tensors(self.optimizers, tensors)
+
+    def _take_up(self, tensors: dict[str, Tensor], facts: Facts) -> None:
         self._load({name: tensors[f"current.{name}"] for name in self.average})
         self.average = {name: tensors[f"average.{name}"] for name in self.average}
         self.best = {name: tensors[f"best.{name}"] for name in self.average}
         restore_optimizers(self.optimizers, tensors)
         self.generator.set_state(tensors["generator"])
-        self.step, self.spent, self.stale = facts["step"], facts["spent"], facts["stale"]
-        self.train_nats = facts["train_nats"]
-        self.evaluating, self.evaluation_seconds = facts["evaluating"], facts["evaluation_seconds"]
-        self.settings = replace(self.settings, max_steps=facts["max_steps"])
-        self.outcome.curve = [tuple(point) for point in facts["curve"]]
-        self.outcome.best_nats, self.outcome.best_step = facts["best_nats"], facts["best_step"]
-        self.outcome.stopped = facts["stopped"]
+        self.step, self.spent, self.stale = facts.step, facts.spent, facts.stale
+        self.train_nats = math.nan if facts.train_nats is None else facts.train_nats
+        self.evaluating, self.evaluation_seconds = facts.evaluating, facts.evaluation_seconds
+        self.settings = replace(self.settings, max_steps=facts.max_steps)
+        self.outcome.curve = [(step, sec, math.nan if nats is None else nats) for step, sec, nats in facts.curve]
+        self.outcome.best_nats = math.inf if facts.best_nats is None else facts.best_nats
+        self.outcome.best_step, self.outcome.stopped = facts.best_step, facts.stopped
+        self.keeps_finished = True
+
+
+def _or_none(figure: float) -> float | None:
+    return figure if math.isfinite(figure) else None
+
+
+def _say(sentence: str) -> None:
+    warnings.warn(sentence, AnyGivenWarning, stacklevel=2)
+
+
+def _check_tensor(tensor: Tensor | None, like: Tensor) -> None:
+    if tensor is None or tensor.shape != like.shape or tensor.dtype != like.dtype or not bool(tensor.isfinite().all()):
+        raise DamagedCheckpoint("a tensor is not what the run needs")
 
 
 def _validation_questions(valid: Data, objective: Objective, settings: Settings) -> list[tuple[Tensor, Path, Tensor]]:

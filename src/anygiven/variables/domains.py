@@ -96,18 +96,6 @@ def plain_text(value: Any) -> str:
     return str(value)
 
 
-def domain_from_json(data: dict[str, Any]) -> Domain:
-    data = dict(data)
-    cls = KINDS[data.pop("kind")]
-    if "marginal" in data:
-        data["marginal"] = Marginal.from_json(data["marginal"])
-    data = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
-    if "bounds" in data:
-        low, high = data["bounds"]
-        data["bounds"] = (-np.inf if low is None else low, np.inf if high is None else high)
-    return cls(**data)
-
-
 @register
 @dataclass(frozen=True)
 class Categorical(Domain):

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -166,11 +167,11 @@ def _size(picture: np.ndarray) -> str:
     return f"{width} by {height} in {'grey' if channels == 1 else 'colour'}"
 
 
-def write_picture(path: Path, levels: np.ndarray, n_levels: int = 256) -> None:
-    """(height, width, channels) levels → a file, in the form that its ending says."""
+def write_picture(file: Path | BinaryIO, levels: np.ndarray, n_levels: int = 256) -> None:
+    """(height, width, channels) levels → a PNG."""
     image = require("PIL.Image", "images")
     bright = np.round(levels.astype(float) * (255 / (n_levels - 1))).astype(np.uint8)
-    image.fromarray(bright[..., 0] if bright.shape[-1] == 1 else bright[..., :3]).save(path, format="PNG")
+    image.fromarray(bright[..., 0] if bright.shape[-1] == 1 else bright[..., :3]).save(file, format="PNG")
 
 
 # ------------------------------------------------------------------ variables

@@ -137,11 +137,6 @@ class Marginal:
             "tails": [[tail.mass, tail.scale] for tail in (self.low, self.high)],
         }
 
-    @classmethod
-    def from_json(cls, data: dict) -> Marginal:
-        low, high = (Tail(*numbers) for numbers in data["tails"])
-        return cls.from_masses(np.array(data["knots"]), np.array(data["masses"]), low, high)
-
 
 def _alone(low: Tail, high: Tail, inside: float) -> tuple[Tail, Tail]:
     """The tails, holding all of the mass where nothing is left between them."""

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta
 from scipy.ndimage import uniform_filter1d
 
 from anygiven.errors import AnyGivenWarning, SchemaError, TableError
@@ -29,10 +30,10 @@ from anygiven.variables.domains import (
     Numeric,
     Ordinal,
     UnseenValueError,
-    domain_from_json,
     plain_text,
 )
 from anygiven.variables.marginals import Marginal, fit_marginal, weighted_values
+from anygiven.variables.stored import Stored, StoredColumn, StoredStorage
 from anygiven.variables.tables import (
     SECONDS_PER_DAY,
     Column,
@@ -77,6 +78,26 @@ class Variable:
                 return f"{low.item()} to {high.item()}"
             return f"{low} to {high}" if self.domain.step is None else f"{low.item().date()} to {high.item().date()}"
         return self.domain.describe()
+
+
+class StoredVariable(Stored):
+    name: str
+    label: str | int | float | None
+    domain: StoredColumn
+    storage: StoredStorage
+
+
+class StoredSchema(Stored):
+    """A table's schema as schema.json keeps it."""
+
+    variables: Annotated[list[StoredVariable], Meta(min_length=1)]
+    left_out: dict[str, str]
+    backend: Literal["pandas", "polars", "pyarrow", "numpy"]
+
+    def __post_init__(self):
+        names = [variable.name for variable in self.variables]
+        if len({*names, *self.left_out}) < len(names) + len(self.left_out):
+            raise ValueError("a column stands twice")
 
 
 class _LeftOut(Exception):
@@ -172,7 +193,7 @@ class Schema:
         variables = [
             {
                 "name": v.name,
-                "label": v.label,
+                "label": v.label if isinstance(v.label, (str, int, float)) else None,  # else by its name
                 "domain": v.domain.to_json(),
                 "storage": {**v.storage.__dict__, "categories": v.storage.categories and list(v.storage.categories)},
             }
@@ -181,14 +202,9 @@ class Schema:
         return {"variables": variables, "left_out": self.left_out, "backend": self.backend}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Schema:
-        variables = []
-        for item in data["variables"]:
-            storage = dict(item["storage"])
-            storage["categories"] = storage["categories"] and tuple(storage["categories"])
-            domain = domain_from_json(item["domain"])
-            variables.append(Variable(item["name"], domain, Storage(**storage), item["label"]))
-        return cls(tuple(variables), data["left_out"], data["backend"])
+    def from_stored(cls, stored: StoredSchema) -> Schema:
+        variables = [Variable(v.name, v.domain.read(), v.storage.read(), v.label) for v in stored.variables]
+        return cls(tuple(variables), stored.left_out, stored.backend)
 
 
 def _warn_of_strange(column: Column, variable: Variable) -> None:

@@ -6,16 +6,18 @@ All differences between pandas, polars, pyarrow, numpy, CSV and Parquet live in 
 from __future__ import annotations
 
 import decimal
+import gzip
 import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 
+from anygiven.disk import check_file_place, write_whole
 from anygiven.errors import OutputError, TableError, require
 from anygiven.variables.files import CSV, PARQUET, read_file
 
@@ -484,46 +486,30 @@ def _fill_arrow(series: nw.Series, rows: np.ndarray, listed: list) -> nw.Series:
 
 def write_table(frame: Any, path: Path) -> None:
     """Write CSV, CSV.gz, Parquet or Excel whole, or not at all."""
-    import pyarrow as pa
     from pyarrow import csv, parquet
 
     check_writable(path)
     table = nw.from_native(frame, eager_only=True)
 
-    def write(temporary: Path) -> None:
+    def write(file: BinaryIO) -> None:
         if path.suffix in PARQUET:
-            parquet.write_table(table.to_arrow(), temporary)
+            parquet.write_table(table.to_arrow(), file)
         elif path.suffix == ".xlsx":
-            with pd.ExcelWriter(temporary, engine="openpyxl") as book:
+            with pd.ExcelWriter(file, engine="openpyxl") as book:
                 table.to_pandas().to_excel(book, index=False)
         elif path.suffix == ".gz":
-            with pa.CompressedOutputStream(str(temporary), "gzip") as stream:
-                csv.write_csv(table.to_arrow(), stream)
+            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6) as packed:
+                csv.write_csv(table.to_arrow(), packed)
         else:
-            csv.write_csv(table.to_arrow(), temporary)
+            csv.write_csv(table.to_arrow(), file)
 
     write_whole(path, write)
 
 
 def check_writable(path: Path) -> None:
-    """A name that promises another format than we write is refused."""
+    """Before long work: a name that promises another format than we write, or a place that cannot be written."""
     if path.suffix not in (*PARQUET, *CSV, ".xlsx"):
         raise OutputError(f"{path.name} ends in {path.suffix}; tables are written as .csv, .csv.gz, .parquet or .xlsx.")
     if path.suffix == ".xlsx":
         require("openpyxl", "excel")
-
-
-def write_whole(path: Path, write) -> None:
-    """Call write(temporary path) and rename: the file is complete or absent."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        if not path.parent.exists():
-            raise OutputError(f"There is no folder {path.parent}; create it first.")
-        write(temporary)
-        os.replace(temporary, path)
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{path} could not be written: {error.strerror or error}.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    check_file_place(path)

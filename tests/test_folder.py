@@ -71,8 +71,8 @@ def test_a_full_disk_leaves_the_old_model(density, copy, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(OutputError, match="No space left"):
-        patch.setattr("anygiven.disk.System.create", full)
+    monkeypatch.setattr("anygiven.disk.System.create", full)
+    with pytest.raises(OutputError, match="No space left"):
         density.save(copy)
     assert (copy / "config.json").read_bytes() == before
     assert [p.name for p in copy.parent.iterdir()] == ["copy.model"]

@@ -164,9 +164,10 @@ def test_strange_evidence_is_answered_with_a_warning(fitted):
 
 
 def test_moments_follow_the_draws_outside_the_training_range():
-    x = RNG.uniform(-3, 3, 600)
+    rng = np.random.default_rng(4)  # wide components over bends of the marginal: a coarse rule was 0.12 off here
+    x = rng.uniform(-3, 3, 600)
     density = ag.TabularDensity(max_steps=300, verbose=False).fit(
-        pd.DataFrame({"x": x, "y": 2 * x + RNG.normal(size=600)})
+        pd.DataFrame({"x": x, "y": 2 * x + rng.normal(size=600)})
     )
     with pytest.warns(AnyGivenWarning, match="x = 6"):
         y = density.conditional("y", {"x": 6.0})

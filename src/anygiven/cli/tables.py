@@ -19,9 +19,10 @@ from anygiven.disk import write_whole
 from anygiven.errors import QuestionError
 from anygiven.estimators import TabularDensity
 from anygiven.estimators.language import parse_evidence
-from anygiven.variables.files import CSV, Dialect, open_text
+from anygiven.variables.files import CSV, Dialect, long_cells, open_text
 from anygiven.variables.tables import check_writable, write_table
 
+Formats = dict[str, str | None]  # of the dates of a column, where they are not written as 2020-10-07
 GAPS = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA",
         "NULL", "NaN", "n/a", "nan", "null"}  # fmt: skip  # what pyarrow reads as a gap
 
@@ -120,8 +121,9 @@ def impute_table(
     filled = density.impute(frame, statistic=statistic, draws=draws, random_state=seed)
     outs = [out] if draws is None else [out.with_name(_numbered(out.name, m)) for m in range(1, draws + 1)]
     tables = [filled] if draws is None else filled
+    formats = {v.name: v.storage.format for v in density.schema_.variables} | frame.attrs.get("date_formats", {})
     for table, target in zip(tables, outs, strict=True):
-        _write_filled(path, frame, table, target)
+        _write_filled(path, frame, table, target, formats)
     left = sorted(set(frame.columns[frame.isna().any()]) - set(density.schema_.names))
     n_gaps = int(frame[[c for c in frame.columns if c not in left]].isna().sum().sum())
     if as_json:
@@ -139,24 +141,30 @@ def _numbered(name: str, m: int) -> str:
     return f"{stem}.{m}{dot}{rest}"
 
 
-def _write_filled(source: Path, before: pd.DataFrame, after: pd.DataFrame, out: Path) -> None:
+def _write_filled(source: Path, before: pd.DataFrame, after: pd.DataFrame, out: Path, formats: Formats) -> None:
     """From CSV to CSV the text of every present cell is kept as it stands, in the file's own dialect; only gaps are
     written."""
     if source.suffix in CSV and out.suffix in CSV:
-        write_whole(out, lambda file: _fill_text(source, before, after, file, is_packed=out.suffix == ".gz"))
+        write_whole(out, lambda file: _fill_text(source, before, after, file, formats, is_packed=out.suffix == ".gz"))
     else:
         write_table(after, out)
 
 
-def _fill_text(source: Path, before: pd.DataFrame, after: pd.DataFrame, file: BinaryIO, is_packed: bool) -> None:
+def _fill_text(
+    source: Path, before: pd.DataFrame, after: pd.DataFrame, file: BinaryIO, formats: Formats, is_packed: bool
+) -> None:
     dialect = Dialect(**before.attrs["dialect"])
-    formats = before.attrs.get("date_formats", {})
     is_gap = before.isna().to_numpy()
-    texts = {
-        j: [_text(value, dialect.decimal, formats.get(str(after.columns[j]))) for value in after.iloc[:, j]]
-        for j in np.flatnonzero(is_gap.any(axis=0))
-    }
-    with open_text(source, dialect.encoding) as read, _text_into(file, dialect.encoding, is_packed) as write:
+    texts = {}
+    for j in np.flatnonzero(is_gap.any(axis=0)).tolist():
+        column, format = after.iloc[:, j], formats.get(str(after.columns[j]))
+        spelling = _spelling(source, dialect, j) if column.dtype in (bool, object) else str
+        texts[j] = [_text(value, dialect.decimal, format, spelling) for value in column]
+    with (
+        long_cells(),
+        open_text(source, dialect.encoding) as read,
+        _text_into(file, dialect.encoding, is_packed) as write,
+    ):
         rows = csv.reader(read, delimiter=dialect.delimiter)
         writer = csv.writer(write, delimiter=dialect.delimiter, lineterminator="\n")
         writer.writerow(next(rows))
@@ -182,11 +190,22 @@ def _text_into(file: BinaryIO, encoding: str, is_packed: bool) -> Iterator[io.Te
         packed.close()
 
 
-def _text(value: Any, decimal: str = ".", format: str | None = None) -> str:
+def _spelling(source: Path, dialect: Dialect, column: int) -> Any:
+    """How the file writes true and false, from the first that it has."""
+    with long_cells(), open_text(source, dialect.encoding) as read:
+        rows = csv.reader(read, delimiter=dialect.delimiter)
+        next(rows)
+        found = next((cells[column] for cells in rows if cells and cells[column] not in GAPS), "True")
+    return str.lower if found.islower() else str.upper if found.isupper() else str
+
+
+def _text(value: Any, decimal: str = ".", format: str | None = None, spelling: Any = str) -> str:
     if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
         return ""
     if isinstance(value, float):
         return (f"{value:.6g}" if value != round(value) else f"{value:.0f}").replace(".", decimal)
+    if isinstance(value, (bool, np.bool_)):
+        return spelling(str(value))
     if format is not None and isinstance(value, pd.Timestamp):
         return value.strftime(format)
     return str(value)

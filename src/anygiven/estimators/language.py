@@ -1,13 +1,22 @@
-"""The question language: "price, area | rooms=3, city='New York'"."""
+"""The question language: "price, area | rooms=3, city='New York'".
+
+`column=?` is the word for unknown: after the bar as if the column were not there, before it as if it had no value.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 from anygiven.errors import QuestionError
 
+UNKNOWN = "?"
 EXAMPLE = "\"price, area | rooms=3, city='New York'\""
+
+
+class Unknown:
+    """What `?` stands for."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ def parse_question(text: str) -> ParsedQuestion:
     for item in _items(asked):
         name, value = _pair(item)
         _once(name, query, "asked")
-        query[name] = value
+        query[name] = None if value is Unknown else value
     if not query:
         raise QuestionError(f"The question asks for nothing; write it like {EXAMPLE}.")
     evidence = parse_evidence(known)
@@ -42,14 +51,14 @@ def parse_question(text: str) -> ParsedQuestion:
 
 def parse_evidence(text: str) -> dict[str, str | float]:
     """ "age=51, city='New York'" → a dict."""
-    evidence: dict[str, str | float] = {}
+    known: dict[str, str | float | type[Unknown]] = {}
     for item in _items(text):
         name, value = _pair(item)
         if value is None:
             raise QuestionError(f"{item.strip()!r} after the bar has no value; write {name}=value.")
-        _once(name, evidence, "given")
-        evidence[name] = value
-    return evidence
+        _once(name, known, "given")
+        known[name] = value
+    return {name: value for name, value in known.items() if isinstance(value, (str, float))}
 
 
 def _plainly(text: str) -> str:
@@ -94,7 +103,7 @@ def _items(text: str) -> list[str]:
     return [item for item in items if item.strip()]
 
 
-def _pair(item: str) -> tuple[str, str | float | None]:
+def _pair(item: str) -> tuple[str, str | float | type[Unknown] | None]:
     name, sign, value = _cut(item, "=")
     blanked = _outside_quotes(name)
     if sign and blanked.rstrip()[-1:] in ("<", ">", "!"):
@@ -103,9 +112,10 @@ def _pair(item: str) -> tuple[str, str | float | None]:
         raise QuestionError(f"{item.strip()!r}: only '=' is understood; write column=value.")
     if not _unquoted(name):
         raise QuestionError(f"{item.strip()!r} names no column; write column=value.")
-    if sign and not value.strip():
-        raise QuestionError(f"{item.strip()!r} has no value after '='.")
-    return _unquoted(name), (_value(value.lstrip("=")) if sign else None)
+    value = value.removeprefix("=")  # == is = to programmers
+    if sign and not _unquoted(value):
+        raise QuestionError(f"{item.strip()!r} has no value after '='; if it is unknown, write {_unquoted(name)}=?.")
+    return _unquoted(name), (_value(item, value) if sign else None)
 
 
 def _unquoted(text: str) -> str:
@@ -113,13 +123,18 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
-def _value(text: str) -> str | float:
+def _value(item: str, text: str) -> str | float | type[Unknown]:
     """A number if it reads as one and is not quoted; text otherwise."""
     stripped = text.strip()
     plain = _unquoted(stripped)
     if plain != stripped:
         return plain
+    if plain == UNKNOWN:
+        return Unknown
     try:
-        return float(plain)
+        number = float(plain)
     except ValueError:
         return plain
+    if math.isnan(number):
+        raise QuestionError(f"{item.strip()!r} is no value; if it is unknown, write ? instead of {plain}.")
+    return number

@@ -36,6 +36,7 @@ class Number:
 
 
 POSITIVE, COUNT, COUNT_OR_NONE = Number(0, is_open=True), Number(1, is_whole=True), Number(0, is_whole=True)
+SEED = Number(0, high=2**62, is_whole=True)  # so that torch can still count on from it
 OPTIONS = {
     "width": COUNT, "depth": COUNT, "kernel": COUNT, "n_sizes": COUNT, "n_strides": Number(1, high=8, is_whole=True),
     "batch_size": COUNT, "max_steps": COUNT, "orders": Number(1, high=10**5, is_whole=True),
@@ -87,6 +88,6 @@ def seed_of(random_state: Any) -> int:
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
-    if COUNT_OR_NONE.allows(random_state):
+    if SEED.allows(random_state):
         return int(random_state)
-    raise QuestionError(f"random_state is {random_state!r}; it must be a whole number of at least 0, or None.")
+    raise QuestionError(f"random_state is {random_state!r}; it must be {SEED}, or None.")

@@ -472,9 +472,9 @@ class TabularDensity(Density):
         if statistic not in STATISTICS:
             raise QuestionError(f"There is no statistic {statistic!r}; use one of {', '.join(STATISTICS)}.")
         check_drawing(1 if draws is None else draws, steps, temperature)
-        table = read_table(X, self._names())
-        x, is_present = self._encode(table, unseen="gap")
+        table = self.schema_.as_trained(read_table(X, self._names()))
         self._require_all_columns(table)
+        x, is_present = self._encode(table, unseen="gap")
         if draws is None:
             with share_bar("filling", self.verbose if len(x) > 5000 else False) as report:
                 found = fill(self.model_, self.schema_.domains, x, is_present, statistic, report)

@@ -24,6 +24,7 @@ from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT
 
 ENTRIES = 2**22  # numbers of a table at a time: rows × values × components
 FEW_CELLS = 1024  # of a grid: as many are summed one by one
+WIDE_SCALES = (0.3, 1.2)  # of components, beyond each of which the nodes are four times as many
 LEAST_WEIGHT = 1e-5  # components below it do not move a mean
 N_SHARES = 128
 
@@ -352,15 +353,18 @@ class Numbers(Distribution):
         """Row and number of every component that counts, (P,) each."""
         return np.nonzero(self._weights > LEAST_WEIGHT)  # type: ignore[return-value]
 
-    def _over_components(self, of: Callable[[np.ndarray, slice], np.ndarray], n: int) -> np.ndarray:
-        """(P,) the mean of a function of the value over each component, by quadrature at n nodes."""
-        nodes, shares = _nodes(self.smooth, n)
+    def _over_components(self, of: Callable[[np.ndarray, np.ndarray], np.ndarray], n: int) -> np.ndarray:
+        """(P,) the mean of a function of the value over each component, by quadrature at n nodes or, over the bends of
+        the marginal that a wide component covers, at more."""
         loc, scale = (part.numpy()[self._components] for part in (self.smooth.loc, self.smooth.scale))
-        size, found = max(1, ENTRIES // len(nodes)), [np.empty(0)]
-        for part in (slice(start, start + size) for start in range(0, len(loc), size)):
-            z = np.clip(loc[part, None] + scale[part, None] * nodes, -SCORE_LIMIT, SCORE_LIMIT)
-            found.append(of(self.domain.quick_value(z), part) @ shares)
-        return np.concatenate(found)
+        found, finer = np.empty(len(loc)), np.searchsorted(WIDE_SCALES, scale)
+        for k in range(len(WIDE_SCALES) + 1):
+            nodes, shares = _nodes(self.smooth, n, 4**k)
+            rows, size = np.flatnonzero(finer == k), max(1, ENTRIES // len(nodes))
+            for part in (rows[start : start + size] for start in range(0, len(rows), size)):
+                z = np.clip(loc[part, None] + scale[part, None] * nodes, -SCORE_LIMIT, SCORE_LIMIT)
+                found[part] = of(self.domain.quick_value(z), part) @ shares
+        return found
 
     @cached_property
     def mode(self) -> np.ndarray:
@@ -411,9 +415,10 @@ class Numbers(Distribution):
         return -(weights * log_q).sum(1) - share @ log_density - normal
 
 
-def _nodes(smooth: KernelMixture, n: int = 57) -> tuple[np.ndarray, np.ndarray]:
+def _nodes(smooth: KernelMixture, n: int = 57, finer: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Where a standard component is evaluated and with which weights: the trapezoidal rule."""
-    t = np.linspace(-6, 6, n) if isinstance(smooth.kernel, Normal) else np.linspace(-30, 30, 161)
+    far, n = (6, n) if isinstance(smooth.kernel, Normal) else (30, 161)
+    t = np.linspace(-far, far, (n - 1) * finer + 1)
     density = smooth.kernel.log_density(torch.from_numpy(t)).exp().numpy()
     return t, density / density.sum()
 

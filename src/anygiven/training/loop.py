@@ -167,7 +167,7 @@ class _Run:
         batch = self.data.rows(self._draw_rows())
         objective = self.objective.at(self.step / self.settings.max_steps)
         path, weights = objective.draw(batch.is_present, self.generator)
-        torch.manual_seed(self.settings.seed * 1_000_003 + self.step)  # dropout, the same after a resume
+        torch.manual_seed((self.settings.seed * 1_000_003 + self.step) % 2**63)  # dropout, the same after a resume
         self.model.train()
         loss = -(weights * self.model.log_prob(batch.x, path)).sum() / len(batch)
         loss.backward()

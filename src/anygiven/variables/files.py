@@ -10,7 +10,10 @@ import csv
 import gzip
 import io
 import re
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,8 @@ EXCEL = (".xlsx", ".xls", ".xlsm")
 CSV = (".csv", ".tsv", ".txt", ".gz", ".data", "")
 DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 BEGINNING = 2**20  # bytes from which delimiter and encoding are found
+BLOCK_SIZES = (2**20, 2**25)  # bytes read at a time: a line must fit in
+STRADDLES = re.compile("straddl", re.IGNORECASE)
 N_LINES = 200
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})(?:[ T](\d{1,2}:\d{2})(:\d{2})?)?")
@@ -154,7 +159,8 @@ def _delimiter(text: str) -> str:
     lines = lines[:-1] if len(lines) > N_LINES else lines
     best, most = ",", 1
     for delimiter in DELIMITERS:
-        widths = [len(row) for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter) if row]
+        with long_cells():
+            widths = [len(row) for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter) if row]
         if not widths or widths[0] <= most:
             continue
         if sum(width == widths[0] for width in widths) >= 0.9 * len(widths):
@@ -167,24 +173,35 @@ def _parse_csv(path: Path, dialect: Dialect) -> Any:
     from pyarrow import csv as arrow
 
     encoding = {"utf-8-sig": "utf-8"}.get(dialect.encoding, dialect.encoding)
-    try:
-        table = arrow.read_csv(
-            path,
-            read_options=arrow.ReadOptions(encoding=encoding),
-            parse_options=arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=_has_long_cells(path)),
-            convert_options=arrow.ConvertOptions(strings_can_be_null=True, decimal_point=dialect.decimal),
+    for block_size in BLOCK_SIZES:
+        try:
+            table = arrow.read_csv(
+                path,
+                read_options=arrow.ReadOptions(encoding=encoding, block_size=block_size),
+                parse_options=arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+                convert_options=arrow.ConvertOptions(strings_can_be_null=True, decimal_point=dialect.decimal),
+            )
+            break
+        except (pyarrow.ArrowInvalid, OSError, EOFError) as error:
+            if not STRADDLES.search(str(error)):
+                raise TableError(f"{path} cannot be read as CSV: {_first_line(error)}.") from None
+    else:
+        raise TableError(
+            f"{path} cannot be read as CSV: a line has more than {BLOCK_SIZES[-1]:,} bytes; is a quote not closed?"
         )
-    except (pyarrow.ArrowInvalid, OSError, EOFError) as error:
-        raise TableError(f"{path} cannot be read as CSV: {_first_line(error)}.") from None
     if any(pyarrow.types.is_binary(column.type) for column in table.schema):
         raise UnicodeError("pyarrow takes text of another encoding for bytes")
     return table
 
 
-def _has_long_cells(path: Path) -> bool:
-    """Whether a quoted cell of the first lines goes over several lines."""
-    text = _beginning(path).decode("latin-1")
-    return any(line.count('"') % 2 for line in text.splitlines()[:-1])
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Python's csv takes cells of 128 KiB at most; people have longer ones."""
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _has_decimal_commas(table: Any) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -165,6 +167,23 @@ class Schema:
             if variable.name in by_name and isinstance(variable.domain, Numeric):
                 _warn_of_strange(_as_stored(by_name[variable.name], variable), variable)
 
+    def as_trained(self, table: Table) -> Table:
+        """The table with every column as the training table had it: one without a value has no type of its own, and
+        one of another type is read as its column is, which is said, or refused."""
+        variables = {variable.name: variable for variable in self.variables}
+        columns, retyped = [], set()
+        for column in table.columns:
+            variable = variables.get(column.name)
+            if variable is not None and not column.storage.is_kin_of(variable.storage):
+                column = _retyped(column, variable)
+                retyped.add(column.name)
+            columns.append(column)
+        if retyped and table.backend == "numpy" and table.native.dtype != object:
+            name = sorted(retyped)[0]
+            things = variables[name].storage.things
+            raise SchemaError(f"An array of numbers cannot hold column {name!r}, which is {things}; give a data frame.")
+        return replace(table, columns=tuple(columns), retyped=frozenset(retyped))
+
     def decode(self, cells: np.ndarray, given: Table | None = None) -> Any:
         """Cells (rows, variables, 4) → a frame of the user's kind and types. What was given, for as many rows in turn
         as each of its rows has, comes back as it is."""
@@ -249,6 +268,35 @@ def _as_stored(column: Column, variable: Variable) -> Column:
     return column
 
 
+def _retyped(column: Column, variable: Variable) -> Column:
+    """A column of another type than in training, read as the training column."""
+    storage = variable.storage
+    if not column.is_present.any():
+        dtype = np.float64 if isinstance(variable.domain, Numeric) else object
+        return replace(column, values=np.full(len(column.values), None, dtype=dtype), storage=storage)
+    found = _as_stored(column, variable)
+    if isinstance(variable.domain, Categorical):
+        is_seen = variable.domain.is_seen(found.present)
+        if not is_seen.any() or (storage.kind != "string" and not is_seen.all()):
+            known = ", ".join(plain_text(value) for value in variable.domain.values[:4])
+            raise SchemaError(
+                f"Column {column.name!r} holds {column.storage.things} ({plain_text(column.present[0])}) and held "
+                f"{storage.things} in training ({known}); write it as it was."
+            )
+        texts = [plain_text(value) if storage.kind == "string" else value for value in found.present]
+        values = np.full(len(found.values), None, dtype=object)
+        values[found.is_present] = texts
+        found = replace(found, values=values)
+        storage = storage if is_seen.all() else Storage(storage.kind, "object")
+    warnings.warn(
+        f"Column {column.name!r} holds {column.storage.things} here and held {storage.things} in training; it is read "
+        "and written as that.",
+        AnyGivenWarning,
+        stacklevel=5,
+    )
+    return replace(found, storage=storage)
+
+
 def _parse_numbers(column: Column, variable: Variable) -> np.ndarray:
     values = np.full(len(column.values), np.nan)
     for row in np.flatnonzero(column.is_present):
@@ -322,21 +370,29 @@ def infer_schema(
     overrides = {str(name): override for name, override in (overrides or {}).items()}
     if table.n_rows == 0:
         raise TableError("The table has no rows; give at least one row to learn from.")
+
+    def infer(column: Column, place: int) -> Domain | _LeftOut:
+        if not column.is_present.any():
+            raise TableError(f"Column {column.name!r} has no value at all; drop it before fitting.")
+        rng = np.random.default_rng([seed, place])
+        is_late = soon is not None and time.monotonic() > soon
+        fit = partial(fit_marginal, rng=rng, is_quick=is_late)
+        try:
+            return _infer_domain(_some(column, rng) if is_late else column, overrides.get(column.name), fit)
+        except _LeftOut as reason:
+            return reason
+
     unknown = [name for name in overrides if name not in table.names]
     if unknown:
         raise SchemaError(f"The schema names a column {unknown[0]!r} that the table does not have.")
-    rng = np.random.default_rng(seed)
     variables, left_out = [], {}
-    for column in table.columns:
-        if not column.is_present.any():
-            raise TableError(f"Column {column.name!r} has no value at all; drop it before fitting.")
-        try:
-            is_late = soon is not None and time.monotonic() > soon
-            fit = partial(fit_marginal, rng=rng, is_quick=is_late)
-            domain = _infer_domain(_some(column, rng) if is_late else column, overrides.get(column.name), fit)
-            variables.append(Variable(column.name, domain, column.storage, column.label))
-        except _LeftOut as reason:
-            left_out[column.name] = str(reason)
+    # numpy lets go of the interpreter in what takes most of the time, so columns are looked at side by side.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for column, found in zip(table.columns, pool.map(infer, table.columns, range(len(table.columns))), strict=True):
+            if isinstance(found, _LeftOut):
+                left_out[column.name] = str(found)
+            else:
+                variables.append(Variable(column.name, found, column.storage, column.label))
     if not variables:
         raise TableError(
             "No column can be modelled: all look like identifiers or free text; override them in the schema."

@@ -41,6 +41,16 @@ class Storage:
         """The time zone of a column of instants, if it has one."""
         return _time_zone(self.native) if self.kind == "datetime" else None
 
+    def is_kin_of(self, other: Storage) -> bool:
+        """Whether values of the one can be written into a column of the other."""
+        kin = {"float": "number", "integer": "number", "date": "date", "datetime": "date"}
+        return kin.get(self.kind, self.kind) == kin.get(other.kind, other.kind)
+
+    @property
+    def things(self) -> str:
+        """What the column holds, in a sentence."""
+        return {"boolean": "true and false", "string": "text"}.get(self.kind, f"{self.what}s")
+
     @property
     def what(self) -> str:
         """What a value of the column is called in a sentence."""
@@ -75,6 +85,7 @@ class Table:
     n_rows: int
     backend: str  # "pandas", "polars", "pyarrow" or "numpy"
     native: Any
+    retyped: frozenset[str] = frozenset()  # columns that are read as another type than the frame has
 
     @property
     def names(self) -> list[str]:
@@ -430,7 +441,7 @@ def _cast_back(series: nw.Series, storage: Storage) -> nw.Series:
 def fill_frame(table: Table, filled: dict[str, np.ndarray]) -> Any:
     """A copy of the user's frame with the gaps of some columns filled; every present cell is left as it is.
 
-    `filled[name]` holds one decoded value for each gap of that column, in row order.
+    `filled[name]` holds one decoded value for each gap of that column, in row order. A retyped column is written anew.
     """
     by_name = {column.name: column for column in table.columns}
     if table.backend == "numpy":
@@ -439,9 +450,19 @@ def fill_frame(table: Table, filled: dict[str, np.ndarray]) -> Any:
     changed = []
     for name, values in filled.items():
         column = by_name[name]
-        changed.append(_fill_series(frame[name], ~column.is_present, values, column.storage))
+        if name in table.retyped:
+            changed.append(_whole_series(column, values, table.backend))
+        else:
+            changed.append(_fill_series(frame[name], ~column.is_present, values, column.storage))
     after = frame.with_columns(*changed).to_native() if changed else frame.clone().to_native()
     return after.set_axis(table.native.columns, axis=1) if isinstance(after, pd.DataFrame) else after
+
+
+def _whole_series(column: Column, filled: np.ndarray, backend: str) -> nw.Series:
+    values = column.values.astype(object)
+    values[~column.is_present] = filled
+    built = nw.from_native(build_frame({column.name: (values, column.storage)}, backend), eager_only=True)
+    return built[column.name]
 
 
 def _fill_array(table: Table, by_name: dict[str, Column], filled: dict[str, np.ndarray]) -> np.ndarray:

@@ -206,8 +206,12 @@ def check_folder_place(path: Path, check_ours: CheckOurs) -> None:
 
 def _put(new: Path, target: Path, check_ours: CheckOurs) -> None:
     if not target.exists():
-        system.rename(new, target)
-        return
+        try:
+            system.rename(new, target)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # else somebody was quicker
+                raise
     check_ours(target)
     try:
         system.exchange(new, target)
@@ -228,6 +232,7 @@ def _put_in_two_steps(new: Path, target: Path, check_ours: CheckOurs) -> None:
     old = new.with_name("old")
     system.rename(target, old)
     try:
+        system.sync_folder(old.parent)
         check_ours(old)
         system.rename(new, target)
     except OSError:
@@ -266,7 +271,7 @@ def _place(path: Path) -> Path:
     try:
         target = Path(os.path.realpath(path))
         target.lstat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:

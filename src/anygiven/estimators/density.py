@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from anygiven.errors import AnyGivenError, ModelFolderError
 from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model, joined, remove_checkpoints
-from anygiven.estimators.folder import StoredModel, load_folder, read_steadily, save_folder
+from anygiven.estimators.folder import StoredModel, load_folder, read_steadily, save_folder, shapes_of
 from anygiven.estimators.options import check_against_weights, check_options, seed_of
 from anygiven.model import AnyOrderModel
 from anygiven.variables.domains import Domain
@@ -153,8 +153,7 @@ class Density(BaseEstimator):
             raise ValueError("there are more variables than can be")
         with torch.device("meta"):
             density.model_ = joined([build_model(density.domains, density.architecture_, 0) for _ in range(n_members)])
-        shapes = {name: tuple(tensor.shape) for name, tensor in density.model_.state_dict().items()}
-        if shapes != stored.shapes:
+        if shapes_of(density.model_.state_dict()) != stored.shapes:
             raise ValueError("the weights are of another network")
         density._try_out()
         return density

@@ -18,6 +18,13 @@ Order = Callable[[int], Protocol]  # how many groups → in which order they are
 Losses = Sequence[Sequence[float]]  # sizes of the evidence, and what a variable costs then
 
 
+def check_losses(losses: Losses) -> None:
+    """Of a file: as many losses as sizes, the sizes rising."""
+    sizes, nats = losses
+    if len(sizes) != len(nats) or not sizes or sorted(set(sizes)) != list(sizes) or None in nats:
+        raise ValueError("the losses do not fit their sizes")
+
+
 GROUPS = ("planned", "surest")
 
 

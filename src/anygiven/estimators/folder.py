@@ -12,13 +12,14 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+import torch
 from msgspec import Meta
 from torch import Tensor
 
@@ -33,8 +34,11 @@ CONFIG, SCHEMA, WEIGHTS, REPORT = "config.json", "schema.json", "weights.safeten
 FILES = (SCHEMA, WEIGHTS, REPORT)
 MAX_CONFIG, MAX_REPORT, MAX_HEADER = 2**20, 2**24, 2**24  # bytes
 SCHEMA_TO_WEIGHTS = 16  # a schema is smaller than its weights; so much more would be strange
+UNSIGNED = "0" * 64
 N_TRIES = 50  # while somebody replaces the folder
 T = TypeVar("T")
+Shape = tuple[str, tuple[int, ...]]  # the type of a tensor's numbers, and its sides
+TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL"}
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -66,11 +70,11 @@ class StoredModel:
     config: Config
     schema: bytes
     report: bytes
-    shapes: dict[str, tuple[int, ...]]  # of the weights, as their header says
+    shapes: dict[str, Shape]  # of the weights, as their header says
 
     @property
     def n_weights(self) -> int:
-        return sum(math.prod(shape) for shape in self.shapes.values())
+        return sum(math.prod(shape) for _, shape in self.shapes.values())
 
     def weights(self) -> dict[str, Tensor]:
         """Read at once and checked, so that what is checked is what is used."""
@@ -98,11 +102,15 @@ def save_folder(folder: Path, config: dict, schema: dict, weights: dict[str, Ten
         WEIGHTS: save({name: tensor.contiguous() for name, tensor in weights.items()}),
         REPORT: msgspec.json.encode(report),
     }
-    config = {"made_by": MADE_BY, "format": FORMAT, **config}
-    config["checksums"] = {name: _checksum(part) for name, part in parts.items()}
-    config["checksums"][CONFIG] = _checksum_of_config(config)
-    parts[CONFIG] = json.dumps(config, ensure_ascii=False).encode()
+    parts[CONFIG] = signed_config({"made_by": MADE_BY, "format": FORMAT, **config}, parts)
     disk.write_folder(folder, {name: _writer(part) for name, part in parts.items()}, check_ours)
+
+
+def signed_config(config: dict, parts: dict[str, bytes]) -> bytes:
+    """config.json with the checksums of all parts, and of itself with noughts where that stands."""
+    checksums = {**{name: _checksum(part) for name, part in parts.items()}, CONFIG: UNSIGNED}
+    unsigned = json.dumps({**config, "checksums": checksums}, ensure_ascii=False).encode()
+    return unsigned.replace(UNSIGNED.encode(), _checksum(unsigned).encode())
 
 
 def _writer(part: bytes) -> disk.Write:
@@ -124,14 +132,18 @@ def check_ours(folder: Path) -> None:
             f"{folder} holds {strange[0]}, which is not part of a model; choose another name, or move it."
         )
     try:
-        config = _read_config(folder)
-        for name in FILES:
-            if (folder / name).exists():
-                _checked(folder, name, config)
+        read_steadily(folder, lambda: _check_files(folder))
     except ModelFolderError:
         raise OutputError(
             f"{folder} is not a model as anygiven wrote it; choose another name, or delete it first."
         ) from None
+
+
+def _check_files(folder: Path) -> None:
+    config = _read_config(folder)
+    for name in FILES:
+        if (folder / name).exists():
+            _checked(folder, name, config)
 
 
 # ------------------------------------------------------------------ reading
@@ -140,13 +152,28 @@ def check_ours(folder: Path) -> None:
 def read_steadily(folder: Path, read: Callable[[], T]) -> T:
     """Read again if the folder was replaced meanwhile: what is read is the old model or the new one, never of both."""
     for _ in range(N_TRIES):
-        before = _identity(folder)
-        try:
-            return read()
-        except ModelFolderError:
-            if _identity(folder) == before:
-                raise
+        with _held(folder):
+            before = _identity(folder)
+            try:
+                return read()
+            except ModelFolderError:
+                if _identity(folder) == before:
+                    raise
     return read()
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """While it is open, the number by which we know the folder is not given to another."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:
+        descriptor = None
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
@@ -190,21 +217,21 @@ def _read_config(folder: Path) -> Config:
         config = read_stored(data, Config)
     except ValueError:
         raise _damaged(folder, CONFIG) from None
-    if config.checksums.get(CONFIG) != _checksum_of_config(json.loads(data)):
+    mine = config.checksums.get(CONFIG, "")
+    if len(mine) != len(UNSIGNED) or _checksum(data.replace(mine.encode(), UNSIGNED.encode())) != mine:
         raise _damaged(folder, CONFIG)
     return config
-
-
-def _checksum_of_config(config: dict[str, Any]) -> str:
-    others = {name: value for name, value in config["checksums"].items() if name != CONFIG}
-    return _checksum(json.dumps({**config, "checksums": others}, sort_keys=True).encode())
 
 
 def _checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+def shapes_of(weights: dict[str, Tensor]) -> dict[str, Shape]:
+    return {name: (TYPES[tensor.dtype], tuple(tensor.shape)) for name, tensor in weights.items()}
+
+
+def _read_shapes(folder: Path) -> dict[str, Shape]:
     """From the header alone, so that weights of a strange size are not even read."""
     from safetensors import SafetensorError, safe_open
 
@@ -214,7 +241,8 @@ def _read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
             raise _damaged(folder, WEIGHTS)
     try:
         with safe_open(folder / WEIGHTS, framework="np") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            return {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
     except (SafetensorError, OSError):
         raise _damaged(folder, WEIGHTS) from None
 

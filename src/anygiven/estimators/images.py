@@ -18,7 +18,7 @@ from typing_extensions import NotRequired
 from anygiven.errors import AnyGivenWarning, ImageError, QuestionError
 from anygiven.estimators.defaults import Architecture, image_architecture_for
 from anygiven.estimators.density import Density, HowMany, Report
-from anygiven.estimators.drawing import LOSS, asks_one_by_one, check_drawing, drawing_path
+from anygiven.estimators.drawing import LOSS, asks_one_by_one, check_drawing, check_losses, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
 from anygiven.estimators.options import COUNT
 from anygiven.estimators.progress import share_bar
@@ -581,6 +581,7 @@ class ImageDensity(Density):
     def _try_out(self) -> None:
         super()._try_out()
         image_objective_of(self.workload, self.architecture_.network, self.domains_.shape)
+        check_losses(self.report_["losses"])
 
     def describe(self) -> str:
         """What was learnt, for a person."""

@@ -39,7 +39,7 @@ def parse_question(text: str) -> ParsedQuestion:
     for item in _items(asked):
         name, value = _pair(item)
         _once(name, query, "asked")
-        query[name] = None if value is Unknown else value
+        query[name] = value if isinstance(value, (str, float)) else None
     if not query:
         raise QuestionError(f"The question asks for nothing; write it like {EXAMPLE}.")
     evidence = parse_evidence(known)

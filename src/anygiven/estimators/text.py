@@ -16,7 +16,7 @@ from anygiven.errors import QuestionError, TextError
 from anygiven.estimators.conditional import Conditional
 from anygiven.estimators.defaults import Architecture, text_architecture_for
 from anygiven.estimators.density import Density, HowMany, Report
-from anygiven.estimators.drawing import check_drawing, drawing_path
+from anygiven.estimators.drawing import check_drawing, check_losses, drawing_path
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
 from anygiven.estimators.options import COUNT, COUNT_OR_NONE
 from anygiven.estimators.progress import share_bar
@@ -443,6 +443,7 @@ class TextDensity(Density):
     def _try_out(self) -> None:
         super()._try_out()
         text_objective_of(self.workload, self.architecture_.network)
+        check_losses(self.report_["losses"])
 
     def describe(self) -> str:
         """What was learnt, for a person."""

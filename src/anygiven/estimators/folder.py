@@ -152,33 +152,32 @@ def _check_files(folder: Path) -> None:
 def read_steadily(folder: Path, read: Callable[[], T]) -> T:
     """Read again if the folder was replaced meanwhile: what is read is the old model or the new one, never of both."""
     for _ in range(N_TRIES):
-        with _held(folder):
-            before = _identity(folder)
+        with _held(folder) as held:
             try:
                 return read()
             except ModelFolderError:
-                if _identity(folder) == before:
+                if _identity(folder) == held:
                     raise
     return read()
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """While it is open, the number by which we know the folder is not given to another."""
+def _held(folder: Path) -> Iterator[tuple[int, int] | None]:
+    """The number of a folder; while it is open, the number is not given to another."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except OSError:
-        descriptor = None
+        yield _identity(folder)
+        return
     try:
-        yield
+        yield _identity(descriptor)
     finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def _identity(folder: Path | int) -> tuple[int, int] | None:
     with suppress(OSError):
-        found = folder.stat()
+        found = os.stat(folder)
         return found.st_dev, found.st_ino
     return None
 

@@ -32,6 +32,10 @@ def parse_question(text: str) -> ParsedQuestion:
 
     Also as others write it: P(price | rooms=3), and "price given rooms=3".
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise QuestionError("The question is not UTF-8 text; type it again.") from None
     asked, bar, known = _cut(_plainly(text), "|")
     if bar and "|" in _outside_quotes(known):
         raise QuestionError(f"The question has more than one '|'; write it like {EXAMPLE}.")

@@ -12,6 +12,7 @@ import io
 import re
 import sys
 import warnings
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -29,6 +30,7 @@ DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 BEGINNING = 2**20  # bytes from which delimiter and encoding are found
 BLOCK_SIZES = (2**20, 2**25)  # bytes read at a time: a line must fit in
 STRADDLES = re.compile("straddl", re.IGNORECASE)
+UNREADABLE = (OSError, EOFError, zlib.error)  # of files, and of packed ones
 N_LINES = 200
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})(?:[ T](\d{1,2}:\d{2})(:\d{2})?)?")
@@ -64,12 +66,11 @@ def read_file(path: Path, delimiter: str | None = None, encoding: str | None = N
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    import pyarrow
     from pyarrow import parquet
 
     try:
         frame = parquet.read_table(path).to_pandas()
-    except (pyarrow.ArrowInvalid, OSError) as error:
+    except Exception as error:  # a damaged file makes arrow and pandas raise whatever their parts raise
         raise TableError(f"{path} is not a whole Parquet file ({_first_line(error)}).") from None
     frame.attrs["date_formats"] = _read_dates(frame)
     return frame
@@ -132,7 +133,7 @@ def _beginning(path: Path) -> bytes:
     try:
         with opener(path, "rb") as file:
             return file.read(BEGINNING)
-    except (OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise TableError(f"{path} cannot be read: {_first_line(error)}.") from None
 
 
@@ -148,7 +149,7 @@ def _encoding(path: Path, beginning: bytes) -> str:
     except UnicodeDecodeError:
         # Latin-1 as Windows has it; its five unused bytes are Latin-1's own.
         return "cp1252" if not re.search(rb"[\x81\x8d\x8f\x90\x9d]", beginning) else "latin-1"
-    except (OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise TableError(f"{path} cannot be read: {_first_line(error)}.") from None
     return "utf-8"
 
@@ -182,7 +183,7 @@ def _parse_csv(path: Path, dialect: Dialect) -> Any:
                 convert_options=arrow.ConvertOptions(strings_can_be_null=True, decimal_point=dialect.decimal),
             )
             break
-        except (pyarrow.ArrowInvalid, OSError, EOFError) as error:
+        except (pyarrow.ArrowInvalid, *UNREADABLE) as error:
             if not STRADDLES.search(str(error)):
                 raise TableError(f"{path} cannot be read as CSV: {_first_line(error)}.") from None
     else:

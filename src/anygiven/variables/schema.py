@@ -256,6 +256,11 @@ def _as_stored(column: Column, variable: Variable) -> Column:
         return column
     was_number = isinstance(variable.domain, (Continuous, Grid))
     is_number = column.values.dtype != object
+    if column.storage.is_time and not column.storage.is_kin_of(variable.storage):
+        raise SchemaError(
+            f"Column {column.name!r} holds {column.storage.things} and held {variable.storage.things} in training; "
+            "write it as it was."
+        )
     if variable.storage.is_time and is_number and not column.storage.is_time:
         raise SchemaError(
             f"{plain_text(column.present[0])} is not a {variable.storage.what}, but column {column.name!r} holds "

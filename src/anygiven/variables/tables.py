@@ -265,6 +265,13 @@ def _seconds(name: str, series: nw.Series, seconds: np.ndarray, storage: Storage
 
 def number_of(value: Any, storage: Storage) -> float:
     """A user's number, date or duration as a column of that storage counts it."""
+    number = _number_of(value, storage)
+    if np.isnan(number):
+        raise ValueError("nan is no number")
+    return number
+
+
+def _number_of(value: Any, storage: Storage) -> float:
     if storage.is_time and isinstance(value, (int, float, np.number)):
         raise TypeError("a bare number has no unit")
     if storage.kind == "timedelta":
@@ -477,8 +484,13 @@ def _fill_array(table: Table, by_name: dict[str, Column], filled: dict[str, np.n
 def _fill_series(series: nw.Series, is_gap: np.ndarray, values: np.ndarray, storage: Storage) -> nw.Series:
     rows = np.flatnonzero(is_gap)
     native = series.to_native()
+    if storage.categories is not None:  # those of this table may lack what is filled in
+        missing = [value for value in dict.fromkeys(values) if value not in storage.categories]
+        storage = replace(storage, categories=(*storage.categories, *missing))
     if isinstance(native, pd.Series):
         native = native.copy()
+        if storage.categories is not None:
+            native = native.cat.set_categories(list(storage.categories))
         native.iloc[rows] = _pandas_series(values, storage).array
         return nw.from_native(native, series_only=True)
     listed = native_values(values, storage).tolist()
@@ -488,7 +500,8 @@ def _fill_series(series: nw.Series, is_gap: np.ndarray, values: np.ndarray, stor
         return _fill_arrow(series, rows, listed)
     patch = nw.new_series(series.name, listed, None, backend=series.implementation)
     if storage.categories is not None:
-        return series.cast(nw.String).scatter(rows.tolist(), patch.cast(nw.String)).cast(series.dtype)
+        filled = series.cast(nw.String).scatter(rows.tolist(), patch.cast(nw.String))
+        return filled.cast(nw.Enum(list(storage.categories)) if series.dtype == nw.Enum else series.dtype)
     if storage.kind == "datetime" and getattr(series.dtype, "time_zone", None):
         patch = patch.dt.replace_time_zone("UTC")
     return series.scatter(rows.tolist(), patch.cast(series.dtype))

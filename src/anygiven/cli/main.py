@@ -60,6 +60,9 @@ def run() -> None:
     except UsageError as error:
         _say_usage(error)
         sys.exit(2)
+    except OSError as error:  # what the machine refuses: a file without permission, a name too long
+        _say(f"Error: {error.strerror or error}" + (f": {error.filename}." if error.filename else "."))
+        sys.exit(2)
     except MemoryError:
         _say("Error: there is not enough memory; use fewer rows or columns.")
         sys.exit(2)

@@ -200,7 +200,7 @@ def kind_of(folder: Path, kinds: tuple[str, ...]) -> str:
 
 
 def _read_config(folder: Path) -> Config:
-    if not folder.exists():
+    if not os.path.exists(folder):
         raise ModelFolderError(f"There is no model {folder}; check the path, or make one with anygiven fit.")
     if not folder.is_dir() or not (folder / CONFIG).is_file():
         raise ModelFolderError(f"{folder} is not a model: a model is a folder made by anygiven fit.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import re
 import sys
 import warnings
@@ -52,7 +53,7 @@ class Dialect:
 
 def read_file(path: Path, delimiter: str | None = None, encoding: str | None = None) -> pd.DataFrame:
     """CSV, CSV.gz, Parquet or Excel → pandas; types found by pyarrow."""
-    if not path.exists():
+    if not os.path.exists(path):  # also where the name is too long to be asked for
         raise TableError(f"There is no file {path}; check the path.")
     if path.is_dir():
         raise TableError(f"{path} is a folder; give a CSV or Parquet file, or say --images for a folder of pictures.")

@@ -157,8 +157,9 @@ def _parquet(draw, cells: Cells) -> bytes:
 def fill(density: Any, folder: Path, ending: str, data: bytes) -> str:
     """The command impute on such a file: refused in one sentence, or filled and nothing else touched."""
     source, out = folder / f"in{ending}", folder / f"out{ending}"
+    for path in folder.iterdir():
+        path.unlink()
     source.write_bytes(data)
-    out.unlink(missing_ok=True)
     found = _quietly(lambda: impute_table(density, source, read_file(source), out, "mean", None, 0, False))
     if found == "answered":
         _check_filled(density, source, out)

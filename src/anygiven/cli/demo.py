@@ -12,8 +12,8 @@ import pandas as pd
 
 from anygiven.cli.answers import picture
 from anygiven.datasets.demo import diabetes_patients, hide_cells
-from anygiven.disk import write_text, write_whole
-from anygiven.errors import OutputError, require
+from anygiven.disk import check_file_place, make_folders, write_text, write_whole
+from anygiven.errors import require
 from anygiven.estimators import TabularDensity
 
 HIDDEN = 0.2
@@ -21,6 +21,8 @@ HIDDEN = 0.2
 
 def run_demo(out: Path, minutes: float, seed: int, as_json: bool) -> None:
     say = (lambda *_: None) if as_json else print
+    make_folders(out)
+    check_file_place(out / "report.html")
     truth = diabetes_patients()
     table = hide_cells(truth, HIDDEN, seed)
     say(f"442 diabetes patients, {truth.shape[1]} columns; {int(table.isna().sum().sum())} cells are hidden.\n")
@@ -94,10 +96,6 @@ def _error_table(errors: pd.DataFrame) -> str:
 
 def write_report(out: Path, truth, table, density, answers, errors: pd.DataFrame) -> Path:
     """A picture and a page that shows it with the table of errors."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{out} could not be made: {error.strerror}.") from None
     picture = out / "report.png"
     _draw(picture, truth, table, density, answers, errors)
     page = out / "report.html"

@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from anygiven import __version__
-from anygiven.disk import write_text, write_whole
-from anygiven.errors import OutputError, QuestionError, require
+from anygiven.disk import make_folders, write_text, write_whole
+from anygiven.errors import QuestionError, require
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,7 @@ def reproduce(name: str, scale: str, minutes: float | None, steps: int | None, s
         raise QuestionError(f"There is no scale {scale!r}; use {' or '.join(experiment.SCALES)}.")
     place = (out or experiments_folder() / "results") / (name if scale == "laptop" else f"{name}-{scale}")
     folder = place.with_name(f".{place.name}-seed{seed}-{minutes}-{steps}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder.parent} cannot be written: {error.strerror}.") from None
+    make_folders(folder)
     started = time.perf_counter() - seconds_kept(folder)
     run = Run(experiment.SCALES[scale], minutes, steps, seed, folder, lambda text: print(text, file=sys.stderr))
     figures = experiment.measure(run)

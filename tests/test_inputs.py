@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import anygiven as ag
-from anygiven.errors import AnyGivenWarning, OutputError, QuestionError, SchemaError, TableError
+from anygiven.errors import AnyGivenError, AnyGivenWarning, OutputError, QuestionError, SchemaError, TableError
 from anygiven.variables import infer_schema, read_table, write_table
 from anygiven.variables.files import date_formats, read_file
 
@@ -384,3 +384,160 @@ def test_minutes_are_kept_on_wide_tables():
     density = ag.TabularDensity(max_minutes=0.02, verbose=False).fit(frame)
     assert density.report_["seconds"] >= density.report_["training_seconds"]
     assert density.report_["stopped"] == "time is up"
+
+
+# ------------------------------------------------------------------ columns of another type than in training
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Sex as text, a day, a truth value, a number."""
+    n = 120
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], n),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 300, n), "D"),
+            "member": rng.random(n) < 0.5,
+            "age": rng.integers(20, 80, n),
+        }
+    )
+    return ag.TabularDensity(max_steps=20, verbose=False).fit(frame), frame
+
+
+@pytest.mark.parametrize("column", ["sex", "day", "member", "age"])
+@pytest.mark.parametrize("gaps", [None, np.nan])
+def test_a_column_without_a_value_is_filled_as_in_training(people, column, gaps):
+    density, frame = people
+    some = frame[:5].copy()
+    some[column] = pd.Series([gaps] * 5, dtype=object)
+    filled = density.impute(some)[column]
+    assert filled.dtype == frame[column].dtype or column == "sex"  # text may be stored as objects too
+    assert filled.isin(frame[column]).all() or column in ("day", "age")
+    if column == "day":
+        assert filled.between("2019-12-01", "2020-12-31").all()
+
+
+def test_the_same_through_polars_and_arrow(people):
+    import polars as pl
+    import pyarrow as pa
+
+    density, frame = people
+    some = frame[:5].assign(day=None, member=None)
+    filled = density.impute(pl.from_pandas(some))
+    assert filled["day"].dtype == pl.Datetime("us")
+    assert filled["member"].dtype == pl.Boolean
+    filled = density.impute(pa.Table.from_pandas(some))
+    assert pa.types.is_timestamp(filled.schema.field("day").type)
+    assert pa.types.is_boolean(filled.schema.field("member").type)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("sex", [True, None, False], "holds true and false"),
+        ("sex", [0.0, np.nan, 1.0], "holds numbers"),
+        ("day", [5.0, np.nan, 6.0], "not a date"),
+        ("age", pd.to_datetime(["2020-01-01", None, "2020-01-02"]), "holds dates"),
+        ("age", ["many", None, "3"], "'many' is not a number"),
+        ("age", ["nan", None, "3"], "'nan' is not a number"),
+        ("member", [3.0, np.nan, 4.0], "holds numbers"),
+    ],
+)
+def test_a_column_of_another_type_is_refused(people, column, values, message):
+    density, frame = people
+    with pytest.raises(AnyGivenError, match=message):
+        density.impute(frame[:3].assign(**{column: values}))
+
+
+def test_a_column_of_another_type_is_read_as_its_own_and_that_is_said(people):
+    density, frame = people
+    with pytest.warns(AnyGivenWarning, match="'age' holds text here and held numbers"):
+        filled = density.impute(frame[:3].assign(age=["30", None, "40"]))
+    assert filled["age"].dtype == frame["age"].dtype
+    assert filled["age"].tolist()[::2] == [30, 40]
+    codes = pd.DataFrame({"code": ["1", "2", "X"] * 30, "y": np.arange(90.0) % 7})
+    density = ag.TabularDensity(max_steps=5, verbose=False).fit(codes)
+    with pytest.warns(AnyGivenWarning) as said:
+        filled = density.impute(pd.DataFrame({"code": [1.0, np.nan, 3.0], "y": [1.0, 2.0, 3.0]}))
+    assert any("held text in training" in str(w.message) for w in said)
+    assert any("never seen" in str(w.message) for w in said)
+    assert filled["code"].tolist()[::2] == ["1", "3"]
+    assert filled["code"].iloc[1] in ("1", "2", "X")
+
+
+def test_an_array_of_numbers_cannot_hold_text(people):
+    density, _ = people
+    with pytest.raises(AnyGivenError, match="give a data frame"):
+        density.impute(np.full((2, 4), np.nan))
+
+
+def test_categories_that_this_table_lacks_are_filled_too(people):
+    density, frame = people
+    asked = density.conditional("sex").mode
+    other = "m" if asked == "f" else "f"
+    some = pd.DataFrame({"sex": pd.Categorical([other, None]), "day": frame["day"][:2], "member": [True, False],
+                         "age": [30, 40]})  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("anygiven.estimators.tabular.fill", lambda *_: {0: np.array([asked], dtype=object)})
+        filled = density.impute(some)
+    assert filled["sex"].tolist() == [other, asked]
+
+
+@pytest.mark.parametrize("values", [pd.cut(np.arange(40.0), 4), pd.Categorical(pd.date_range("2020", periods=40))])
+def test_categories_that_cannot_be_kept_are_refused_before_the_training(values):
+    with pytest.raises(AnyGivenError, match="astype"):
+        ag.TabularDensity(max_steps=2, verbose=False).fit(pd.DataFrame({"a": values, "b": np.arange(40.0)}))
+
+
+# ------------------------------------------------------------------ files as people have them
+
+
+def written(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_ordinary_files_that_gave_tracebacks(tmp_path):
+    with pytest.raises(AnyGivenError, match="'a' stands more than once"):
+        read_table(written(tmp_path / "twice.csv", "a,a\n1,2\n3,4\n"))
+    with pytest.warns(AnyGivenWarning, match="cp1252"):
+        latin = read_table(written(tmp_path / "latin.csv", "größe,b\n1,2\n3,4\n", "latin-1"))
+    assert latin.names == ["größe", "b"]
+    with pytest.raises(AnyGivenError, match="beyond 1e"):
+        read_table(written(tmp_path / "large.csv", "a,b\n1,2\n3,1e200\n"))
+    long = read_table(written(tmp_path / "long.csv", f"a,b\n1,{'x' * 3_000_000}\n3,y\n"))
+    assert len(long.columns[1].values[0]) == 3_000_000
+    rows = "".join(f'{k},"line {k}\nand more"\n' for k in range(60_000))
+    lines = read_table(written(tmp_path / "lines.csv", "a,b\n" + "1,x\n" * 300_000 + rows))
+    assert lines.n_rows == 360_000
+    with pytest.raises(AnyGivenError, match="is a quote not closed"):
+        read_table(written(tmp_path / "cell.csv", f"a,b\n1,{'x' * 70_000_000}\n3,y\n"))
+
+
+def test_a_long_cell_of_a_column_that_is_left_out_is_kept(tmp_path):
+    from anygiven.cli.tables import impute_table
+    from anygiven.variables.files import read_file
+
+    notes = [f"note {k}" if k != 5 else "x" * 200_000 for k in range(40)]
+    text = "a,b,note\n" + "".join(f"{k % 7},{'' if k == 3 else k * 0.5},{notes[k]}\n" for k in range(40))
+    path, out = written(tmp_path / "t.csv", text), tmp_path / "out.csv"
+    with pytest.warns(AnyGivenWarning, match="left out"):
+        density = ag.TabularDensity(max_steps=5, verbose=False).fit(path)
+    impute_table(density, path, read_file(path), out, "mean", None, 0, False)
+    before, after = text.splitlines(), out.read_text().splitlines()
+    assert [k for k, (x, y) in enumerate(zip(before, after, strict=True)) if x != y] == [4]
+
+
+def test_a_schema_takes_time_in_proportion_to_its_columns(monkeypatch):
+    """Every column is fitted once, whatever their number; and the same whatever stands beside it."""
+    from anygiven.variables import schema
+
+    fitted = []
+    real = schema.fit_marginal
+    monkeypatch.setattr(schema, "fit_marginal", lambda *a, **k: (fitted.append(1), real(*a, **k))[1])
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 40)), columns=[f"x{k}" for k in range(40)])
+    whole = infer_schema(read_table(frame))
+    assert len(fitted) == 40
+    again = infer_schema(read_table(frame))
+    assert [v.domain.to_json() for v in whole.variables] == [v.domain.to_json() for v in again.variables]

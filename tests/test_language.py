@@ -24,6 +24,10 @@ def test_the_example():
         ("y | t=-3.5e2", {"y": None}, {"t": -350.0}),
         ("y | city=New York, n == 3", {"y": None}, {"city": "New York", "n": 3.0}),
         ("pm2.5 | TEMP=1", {"pm2.5": None}, {"TEMP": 1.0}),
+        ("y | a=?, b=2", {"y": None}, {"b": 2.0}),  # ? is the word for unknown
+        ("y=?, z=3 | a = ?", {"y": None, "z": 3.0}, {}),
+        ("y | a='?'", {"y": None}, {"a": "?"}),  # and in quotes a value
+        ("y | a='nan'", {"y": None}, {"a": "nan"}),
     ],
 )
 def test_what_is_understood(text, query, evidence):
@@ -47,6 +51,13 @@ def test_what_is_understood(text, query, evidence):
         ("a,, b", "empty place"),
         ("a | b='x", "not closed"),
         ("a | =3", "names no column"),
+        ("a | b=nan", "write \\? instead of nan"),
+        ("a | b=-NaN", "write \\? instead of -NaN"),
+        ("a=nan", "write \\? instead of nan"),
+        ("a | b==", "no value after"),
+        ("a | b=''", "write b=\\?"),
+        ('a | b=""', "no value after"),
+        ("a | b=\ud800", "not UTF-8"),
     ],
 )
 def test_what_is_refused_in_one_sentence(text, message):

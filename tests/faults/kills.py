@@ -88,7 +88,7 @@ class Command:
         assert code in (0, -number, 128 + number), (code, text)
         if code == 128 + number:
             assert "Stopped." in text
-        assert self.content() in self.allowed
+        assert self.content() in self.allowed, self.name
         return "finished" if code == 0 else "killed"
 
 

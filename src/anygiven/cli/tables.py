@@ -182,7 +182,7 @@ def _fill_text(
 @contextmanager
 def _text_into(file: BinaryIO, encoding: str, is_packed: bool) -> Iterator[io.TextIOWrapper]:
     """Text written to an open file, which stays open."""
-    packed: Any = gzip.GzipFile(fileobj=file, mode="wb") if is_packed else None
+    packed: Any = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if is_packed else None
     write = io.TextIOWrapper(packed or file, encoding=encoding, newline="")
     yield write
     write.detach()

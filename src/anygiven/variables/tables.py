@@ -210,6 +210,12 @@ def _read_column(name: str, series: nw.Series) -> Column:
         return _dates(name, series, Storage("date" if dtype == nw.Date else "datetime", native))
     if dtype in (nw.Categorical, nw.Enum):
         categories, is_ordered = _categories(series)
+        strange = [value for value in categories if not isinstance(value, (str, bool, *NUMBERS))]
+        if strange:
+            raise TableError(
+                f"Column {name!r} has categories of {type(strange[0]).__name__}s; make them texts or numbers, as with "
+                "astype(str)."
+            )
         return _objects(name, series.to_list(), Storage("string", native, categories, is_ordered))
     if dtype in (nw.String, nw.Object, nw.Unknown):
         return _objects(name, series.to_list(), Storage("string", native))
@@ -532,7 +538,7 @@ def write_table(frame: Any, path: Path) -> None:
             with pd.ExcelWriter(file, engine="openpyxl") as book:
                 table.to_pandas().to_excel(book, index=False)
         elif path.suffix == ".gz":
-            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6) as packed:
+            with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
                 csv.write_csv(table.to_arrow(), packed)
         else:
             csv.write_csv(table.to_arrow(), file)

@@ -275,6 +275,9 @@ def main() -> None:
         kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
         results["rows"] = {name: rows.get(name) or kept[name] for name in PARTS if name in rows or name in kept}
         RESULTS.write_text(json.dumps(results, indent=1))
+        before, _, rest = PAGE.read_text().partition("<!-- faults -->")
+        after = rest[rest.index("\nThe figures are in") :]
+        PAGE.write_text(f"{before}<!-- faults -->\n\n{table(results['rows'])}\n{after}")
 
 
 def table(rows: dict[str, dict[str, Any]]) -> str:

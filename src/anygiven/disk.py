@@ -174,7 +174,7 @@ def is_stream(path: Path) -> bool:
 # ------------------------------------------------------------------ folders
 
 
-def write_folder(path: Path, files: dict[str, Callable[[BinaryIO], object]], check_ours: CheckOurs) -> None:
+def write_folder(path: Path, files: dict[str, Write], check_ours: CheckOurs) -> None:
     """A new folder of these files, whole or absent; one that is there already is replaced if it is found to be ours.
 
     `check_ours` raises an OutputError for a folder with anything in it that we did not write.
@@ -235,8 +235,9 @@ def _put_in_two_steps(new: Path, target: Path, check_ours: CheckOurs) -> None:
         system.sync_folder(old.parent)
         check_ours(old)
         system.rename(new, target)
-    except OSError:
-        system.rename(old, target)
+    except BaseException:  # Ctrl-C too
+        if not target.exists():
+            system.rename(old, target)
         raise
 
 

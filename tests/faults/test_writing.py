@@ -1,6 +1,7 @@
 """The one room that writes, stopped and failed at every one of its calls: what stands is the old or the new, whole."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from recorder import Recorder, in_another_process, unsynced_renames
 
 import anygiven as ag
 from anygiven import disk
-from anygiven.errors import OutputError
+from anygiven.errors import OutputError, Stopped
 from anygiven.training.checkpoint import Facts, load_checkpoint, save_checkpoint
 
 OLD, NEW = b"old" * 50_000, b"new" * 70_000
@@ -176,6 +177,25 @@ def test_the_rule_finds_what_is_wrong():
     assert "durable" in unsynced_renames(right[:-1])[0]
     assert "removed" in unsynced_renames([*right[:-1], ("unlink", Path("/a/c")), right[-1]])[0]
     assert recorders.Recorder().calls == []
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_stopped_politely_before_every_call(output, can_exchange, models, tmp_path):
+    """Ctrl-C and SIGTERM raise in the middle of it: the old or the new stands, and nothing is left."""
+    n_calls = len(calls_of(output(tmp_path, models).act, can_exchange=can_exchange).calls)
+
+    def stop():
+        raise Stopped(15)
+
+    for at in range(1, n_calls + 1):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        made = output(folder, models)
+        with suppress(Stopped):
+            calls_of(made.act, at=at, act=stop, can_exchange=can_exchange)
+        assert made.state() in ("old", "new")
+        assert leftovers(folder) == []
 
 
 def test_an_old_folder_that_was_moved_aside_is_brought_back(models, tmp_path):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from anygiven.cli.outputs import tell
 from anygiven.disk import check_file_place, write_whole
 from anygiven.errors import require
 from anygiven.estimators.conditional import Conditional
@@ -31,9 +33,9 @@ def answer_question(density, text: str, plot: Path | None, as_json: bool) -> Non
     if values:
         log_p = float(density.log_prob(query={k: [v] for k, v in values.items()}, evidence=question.evidence)[0])
     if as_json:
-        print(json.dumps(_as_json(text, log_p, conditionals), default=str, ensure_ascii=False))
+        tell(plot, json.dumps(_as_json(text, log_p, conditionals), default=str, ensure_ascii=False))
     else:
-        _print(density, values, log_p, conditionals)
+        tell(plot, "\n".join(_sentences(density, values, log_p, conditionals)))
     if plot:
         asked = [density.conditional(name, question.evidence) for name in values]
         _save_plot([*asked, *conditionals.values()], [*values.values(), *(None for _ in conditionals)], plot)
@@ -59,14 +61,14 @@ def summary(conditional: Conditional) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(density, values: dict, log_p: float | None, conditionals: dict[str, Conditional]) -> None:
+def _sentences(density, values: dict, log_p: float | None, conditionals: dict[str, Conditional]) -> Iterator[str]:
     if log_p is not None:
         shown = ", ".join(f"{name}={plain_text(value)}" for name, value in values.items())
         domains = [density.schema_.domains[density.schema_.index(name)] for name in values]
         kind = "density" if any(getattr(d, "step", 1) is None for d in domains) else "probability"
-        print(f"{kind} of {shown}: {np.exp(log_p):.4g} (log {log_p:.3f} nats)")
+        yield f"{kind} of {shown}: {np.exp(log_p):.4g} (log {log_p:.3f} nats)"
     for conditional in conditionals.values():
-        print(picture(conditional))
+        yield picture(conditional)
 
 
 def picture(conditional: Conditional) -> str:

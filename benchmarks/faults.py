@@ -259,23 +259,23 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows, began = {}, time.perf_counter()
+    rows = {}
     with tempfile.TemporaryDirectory() as place:
         trial = Trial(Path(place), options.seed, 0.01 if options.quick else 1.0)
         for name in options.only.split(","):
             measure, what = PARTS[name]
             started = time.perf_counter()
             rows[name] = {"what": what, **measure(trial), "seconds": round(time.perf_counter() - started, 1)}
+            rows[name]["peak_megabytes"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
             print(f"{name}: {rows[name]}", file=sys.stderr, flush=True)
-    results = {
-        "command": "python benchmarks/faults.py" + (f" --seed {options.seed}" if options.seed else ""),
-        "seed": options.seed, "version": __version__, "seconds": round(time.perf_counter() - began, 1),
-        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024), "rows": rows,
-    }  # fmt: skip
     print(table(rows))
     if not options.quick:
         kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
-        results["rows"] = {name: rows.get(name) or kept[name] for name in PARTS if name in rows or name in kept}
+        rows = {name: rows.get(name) or kept[name] for name in PARTS if name in rows or name in kept}
+        results = {
+            "command": "python benchmarks/faults.py", "seed": options.seed, "version": __version__,
+            "seconds": round(sum(row["seconds"] for row in rows.values()), 1), "rows": rows,
+        }  # fmt: skip
         RESULTS.write_text(json.dumps(results, indent=1))
         before, _, rest = PAGE.read_text().partition("<!-- faults -->")
         after = rest[rest.index("\nThe figures are in") :]
@@ -285,7 +285,7 @@ def main() -> None:
 def table(rows: dict[str, dict[str, Any]]) -> str:
     lines = ["| what was tried | how often | what came of it |", "|---|---:|---|"]
     for row in rows.values():
-        outcome = {k: v for k, v in row.items() if k not in ("what", "tried", "seconds")}
+        outcome = {k: v for k, v in row.items() if k not in ("what", "tried", "seconds", "peak_megabytes")}
         shown = ", ".join(f"{v:,} {k}" if isinstance(v, int) else f"{k}: {v}" for k, v in outcome.items())
         lines.append(f"| {row['what']} | {row['tried']:,} | {shown} |")
     return "\n".join(lines)

@@ -188,6 +188,8 @@ def _is_gap(value: Any) -> bool:
 
 def _alike(old: Any, new: Any) -> bool:
     """The same cell, also where its column is read as another type now that its gaps are filled."""
+    if type(old) is type(new) and old == new:
+        return True
     if isinstance(old, (bool, np.bool_)) or isinstance(new, (bool, np.bool_)):
         return str(old).lower() == str(new).lower()
     try:

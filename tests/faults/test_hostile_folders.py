@@ -83,20 +83,27 @@ HUGE = {
 }
 
 CHECK = """
-import resource, sys, time
+import re, sys, time
 import anygiven, anygiven.estimators
 from anygiven.errors import ModelFolderError
-began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def kilobytes(name):
+    return int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
+
+open("/proc/self/clear_refs", "w").write("5")  # the peak is counted from now on
+began, before = time.perf_counter(), kilobytes("VmRSS")
 try:
     anygiven.load(sys.argv[1])
 except ModelFolderError as error:
     print(error)
-    print(time.perf_counter() - began, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    print(time.perf_counter() - began, (kilobytes("VmHWM") - before) / 1024)
 """
 
 
 def refused_cheaply(folder: Path) -> str:
     """In one sentence, in little time and memory: measured in a process of its own."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("memory is measured by Linux's own count")
     done = subprocess.run([sys.executable, "-c", CHECK, str(folder)], capture_output=True, text=True, timeout=100)
     sentence, figures = done.stdout.splitlines()
     seconds, megabytes = map(float, figures.split())

@@ -24,7 +24,7 @@ from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT
 
 ENTRIES = 2**22  # numbers of a table at a time: rows × values × components
 FEW_CELLS = 1024  # of a grid: as many are summed one by one
-WIDE_SCALES = (0.3, 1.2)  # of components, beyond each of which the nodes are four times as many
+WIDE_SCALES = (0.6, 2.4)  # of components, beyond each of which the nodes are four times as many
 LEAST_WEIGHT = 1e-5  # components below it do not move a mean
 N_SHARES = 128
 

@@ -541,3 +541,104 @@ def test_a_schema_takes_time_in_proportion_to_its_columns(monkeypatch):
     assert len(fitted) == 40
     again = infer_schema(read_table(frame))
     assert [v.domain.to_json() for v in whole.variables] == [v.domain.to_json() for v in again.variables]
+
+
+# ------------------------------------------------------------------ what must come back to the last digit
+
+
+def large_numbers(n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "id": pd.array([2**60 + int(v) for v in rng.integers(0, 10**9, n)], dtype="Int64"),
+            "kind": pd.array([2**60 + int(v) for v in rng.integers(1, 4, n)], dtype="Int64"),
+            "y": rng.normal(size=n),
+        }
+    )
+    frame.loc[::7, ["id", "kind"]] = pd.NA
+    return frame
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_whole_numbers_that_floats_cannot_hold(ending, tmp_path):
+    frame, path, out = large_numbers(), tmp_path / f"t{ending}", tmp_path / "out.parquet"
+    write_table(frame, path)
+    with pytest.warns(AnyGivenWarning, match="'id' is left out"):
+        density = quick(path)
+    write_table(density.impute(path), out)
+    filled = read_file(out)
+    is_known = frame["id"].notna().to_numpy()
+    assert filled["id"][is_known].tolist() == frame["id"][is_known].tolist()
+    assert filled["kind"][is_known].tolist() == frame["kind"][is_known].tolist()
+    assert set(filled["kind"]) == {2**60 + 1, 2**60 + 2, 2**60 + 3}
+
+
+def test_codes_keep_their_noughts(tmp_path):
+    rng = np.random.default_rng(0)
+    codes = rng.choice(["01067", "04109", "80331"], 60)
+    lines = [f"{'' if k % 9 == 0 else code},{k * 0.37:.2f}" for k, code in enumerate(codes)]
+    path = written(tmp_path / "t.csv", "\n".join(["plz,y", *lines]) + "\n")
+    density = quick(path)
+    assert density.schema_.domains[0].values == ("01067", "04109", "80331")
+    assert density.conditional("y", {"plz": "01067"}).title == "y | plz=01067"
+    assert set(density.impute(path)["plz"]) <= {"01067", "04109", "80331"}
+
+
+def test_decimals_stay_decimals(tmp_path):
+    values = [decimal.Decimal(f"{v:.2f}") for v in np.random.default_rng(0).normal(10, 2, 40)]
+    frame = pd.DataFrame({"price": values, "y": np.arange(40.0) * 0.37})
+    frame.loc[::9, "price"] = None
+    frame.to_parquet(tmp_path / "t.parquet")
+    filled = quick(tmp_path / "t.parquet").impute(tmp_path / "t.parquet")
+    assert {type(value) for value in filled["price"]} == {decimal.Decimal}
+    assert {value.as_tuple().exponent for value in filled["price"]} == {-2}
+    write_table(filled, tmp_path / "out.parquet")
+
+
+def test_excel_says_what_it_cannot_hold(tmp_path):
+    frame = pd.DataFrame({"t": pd.date_range("2020", periods=3, tz="UTC")})
+    with pytest.raises(OutputError, match="Excel cannot hold this table"):
+        write_table(frame, tmp_path / "t.xlsx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_truth_and_line_ends_are_written_as_the_file_has_them(tmp_path):
+    from anygiven.cli.tables import impute_table
+
+    density = quick(pd.DataFrame({"ok": [True, False] * 30, "y": np.arange(60.0) * 0.37}))
+    for text, wanted in (("ok,y\r\n1,3\r\n,4\r\n0,5\r\n", ("0", "1")), ("ok,y\ntrue,3\n,4\n", ("true", "false"))):
+        path, out = written(tmp_path / "in.csv", text), tmp_path / "out.csv"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            impute_table(density, path, read_file(path), out, "mean", None, 0, False)
+        end = "\r\n" if "\r" in text else "\n"
+        lines = out.read_bytes().decode().split(end)
+        assert lines[2].split(",")[0] in wanted
+        assert [line for k, line in enumerate(lines) if k != 2] == [
+            line for k, line in enumerate(text.split(end)) if k != 2
+        ]
+
+
+def test_a_strange_label_does_not_keep_a_model_from_being_saved(tmp_path):
+    frame = pd.DataFrame({np.nan: np.arange(40.0) * 0.37, pd.Timestamp("2020-01-01"): np.arange(40.0) % 7})
+    density = quick(frame)
+    density.save(tmp_path / "m.model")
+    assert len(ag.load(tmp_path / "m.model").sample(2).columns) == 2
+
+
+def test_parquet_keeps_its_types_where_it_can(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from anygiven.cli.tables import impute_table
+
+    rng = np.random.default_rng(0)
+    code, price = rng.integers(1, 4, 60).tolist(), (rng.normal(size=60) * 10).tolist()
+    code[3] = price[5] = None
+    table = pa.table({"code": pa.array(code, pa.int32()), "price": pa.array(price, pa.float32())})
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    parquet.write_table(table, path)
+    density = quick(path, schema={"code": "categorical"})
+    impute_table(density, path, read_file(path), out, "mean", None, 0, False)
+    assert [field.type for field in parquet.read_schema(out)] == [pa.int32(), pa.float32()]
+    assert parquet.read_table(out).column("code").null_count == 0

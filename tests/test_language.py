@@ -28,6 +28,7 @@ def test_the_example():
         ("y=?, z=3 | a = ?", {"y": None, "z": 3.0}, {}),
         ("y | a='?'", {"y": None}, {"a": "?"}),  # and in quotes a value
         ("y | a='nan'", {"y": None}, {"a": "nan"}),
+        ("y | plz=01067, n=4_0, z=0, w=0.5", {"y": None}, {"plz": "01067", "n": "4_0", "z": 0.0, "w": 0.5}),
     ],
 )
 def test_what_is_understood(text, query, evidence):

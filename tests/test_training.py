@@ -102,10 +102,30 @@ def begun(folder, table, **more) -> ag.TabularDensity:
 
 def test_another_table_does_not_resume(table, tmp_path):
     begun(tmp_path / "c", table)
-    with pytest.warns(ag.AnyGivenWarning, match="other data or settings"):
-        again = begun(tmp_path / "c", table, random_state=1)
-    unbroken = ag.TabularDensity(max_steps=3, verbose=False, random_state=1).fit(table)
-    assert again.log_prob(table[:5]).tolist() == unbroken.log_prob(table[:5]).tolist()
+    before = (tmp_path / "c" / "member-0" / "state.safetensors").read_bytes()
+    for other in ({"random_state": 1}, {"width": 16}):
+        with pytest.raises(OutputError, match="keeps 3 steps of another training"):
+            begun(tmp_path / "c", table, **other)
+    with pytest.raises(OutputError, match="another training"):
+        begun(tmp_path / "c", table[:50])
+    assert (tmp_path / "c" / "member-0" / "state.safetensors").read_bytes() == before
+
+
+def test_more_minutes_go_on_with_what_is_kept(table, tmp_path, monkeypatch):
+    """The clock is no part of what is trained: a run that was out of time goes on when it is given more."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    from anygiven.training import loop
+
+    real = loop._Run._train_step
+    monkeypatch.setattr(loop._Run, "_train_step", lambda self: (now.__setitem__(0, now[0] + 1.0), real(self))[1])
+    first = begun(tmp_path / "c", table, max_steps=None, max_minutes=0.5)
+    now[0] = 0.0
+    again = begun(tmp_path / "c", table, max_steps=None, max_minutes=1.0)
+    assert first.report_["stopped"] == "time is up"
+    assert 20 <= first.report_["steps"] <= 30
+    assert 45 <= again.report_["steps"] <= 60
+    assert again.report_["curve"][: len(first.report_["curve"])] == first.report_["curve"]
 
 
 def rewritten(path, change):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 
 import anygiven as ag
 from anygiven import disk
-from anygiven.errors import OutputError
+from anygiven.cli.main import app
+from anygiven.errors import OutputError, QuestionError
 from anygiven.estimators.folder import check_model_place
 from anygiven.training.checkpoint import check_checkpoint_place
 from anygiven.variables import write_table
@@ -230,6 +232,26 @@ def test_leftovers_of_the_dead_are_cleared_and_of_the_living_kept(tmp_path):
     assert not dead.exists()
     assert all(path.exists() for path in foreign)
     assert not living.exists()
+
+
+def test_no_command_writes_over_what_it_reads(model_folder, csv_file, tmp_path):
+    """By its own name, through a link, by another name of the same file, among the draws; nor into its model."""
+    (tmp_path / "in.1.csv").write_bytes(csv_file.read_bytes())
+    (tmp_path / "link.csv").symlink_to(csv_file)
+    (tmp_path / "same.csv").hardlink_to(csv_file)
+    model = tmp_path / "m.model"
+    shutil.copytree(model_folder, model)
+    before = contents(tmp_path)
+    for arguments in (
+        ("score", model, csv_file, "--out", csv_file),
+        ("score", model, csv_file, "--out", tmp_path / "link.csv"),
+        ("impute", model, csv_file, "--out", tmp_path / "same.csv"),
+        ("impute", model, tmp_path / "in.1.csv", "--draws", "2", "--out", csv_file),
+        ("sample", model, "--out", model / "config.json"),
+    ):
+        with pytest.raises(QuestionError, match="is what is read"):
+            app([str(argument) for argument in arguments], standalone_mode=False)
+    assert contents(tmp_path) == before
 
 
 # ------------------------------------------------------------------ two at a time

@@ -76,7 +76,7 @@ class Checkpoint:
         self.path, tensors = folder / "c" / "member-0", models[0].model_.state_dict()
 
         def save(step: int) -> None:
-            facts = Facts("f", step, 9, 1.0, 0, 0.0, 0.0, None, None, 0, "", [(0, 0.0, None)])
+            facts = Facts("f", step, 9, None, 1.0, 0, 0.0, 0.0, None, None, 0, "", [(0, 0.0, None)])
             save_checkpoint(self.path, tensors, facts)
 
         save(1)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from anygiven.cli.outputs import tell
-from anygiven.disk import check_file_place, write_whole
-from anygiven.errors import require
+from anygiven.disk import check_file_place, is_stream, write_whole
+from anygiven.errors import QuestionError, require
 from anygiven.estimators.conditional import Conditional
 from anygiven.estimators.language import parse_question
 from anygiven.inference.distributions import Categories
@@ -23,6 +23,8 @@ WIDTH = 48
 
 def answer_question(density, text: str, plot: Path | None, as_json: bool) -> None:
     if plot:
+        if plot.suffix.lower() != ".png" and not is_stream(plot):
+            raise QuestionError(f"{plot} does not end in .png, which is what is drawn; choose another name.")
         check_file_place(plot)
     question = parse_question(text)
     values = {name: value for name, value in question.query.items() if value is not None}

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from anygiven import __version__
-from anygiven.cli.outputs import checkpoint_of
+from anygiven.cli.outputs import check_not_read, checkpoint_of
 from anygiven.errors import AnyGivenError, AnyGivenWarning, QuestionError, Stopped
 
 app = typer.Typer(
@@ -230,12 +230,14 @@ def _check_out(out: Path) -> None:
 def _told_what_is_kept(out: Path) -> Iterator[None]:
     """A training that ends before its model is saved is not lost: say where it is, and how to go on."""
     from anygiven.errors import OutputError
-    from anygiven.training.checkpoint import steps_kept
+    from anygiven.training.checkpoint import OtherTrainingError, steps_kept
 
     try:
         yield
     except Stopped as stopped:
         raise Stopped(stopped.signal_number, f"Stopped. {_kept(steps_kept(checkpoint_of(out)), out)}") from None
+    except OtherTrainingError:
+        raise
     except OutputError as error:
         steps = steps_kept(checkpoint_of(out))
         raise OutputError(f"{error} {_kept(steps, out)}" if steps is not None else str(error)) from None
@@ -308,6 +310,7 @@ def ask(
 
     A text model is asked with blanks: "the c_t s_t".
     """
+    check_not_read(plot, model)
     density = _load(model)
     if density.kind == "image":
         raise QuestionError(f"{model} is an image model; ask it with anygiven inpaint {model} IMAGE --mask box.")
@@ -337,6 +340,7 @@ def score(
 
     Of a text: bits per character. Of images: bits per dimension.
     """
+    check_not_read(out, table, model)
     density = _load(model)
     _only_for("tables", density.kind == "tabular", {"--delimiter": delimiter, "--encoding": encoding})
     if density.kind == "image":
@@ -374,6 +378,7 @@ def sample(
 
     Images are drawn into one picture: --out drawn.png.
     """
+    check_not_read(out, model)
     density = _load(model)
     of_texts = {"--refine": refine or None, "--blank": blank, "--json": as_json or None}
     _only_for("texts", density.kind == "text", of_texts)
@@ -412,6 +417,7 @@ def inpaint(
     """Complete an image: what the mask hides is drawn given what it shows."""
     from anygiven.cli.images import inpaint_image
 
+    check_not_read(out, image, Path(mask), model)
     density = _load(model)
     if density.kind != "image":
         raise QuestionError(f"{model} is not an image model; make one with anygiven fit FOLDER --images --out MODEL.")
@@ -434,7 +440,7 @@ def impute(
     as_json: AsJson = False,
 ) -> None:
     """Fill every gap and touch nothing else."""
-    from anygiven.cli.tables import impute_table
+    from anygiven.cli.tables import impute_names, impute_table
     from anygiven.disk import is_stream
     from anygiven.variables.files import read_file
 
@@ -447,9 +453,14 @@ def impute(
         raise QuestionError("--draws must be at least 1.")
     if draws is not None and is_stream(out):
         raise QuestionError("--draws writes several files; give --out the name of a file.")
-    if not force and out.exists() and out.resolve() == table.resolve():
-        raise QuestionError(f"{out} is the table that is read; choose another name, or say --force to write over it.")
-    impute_table(density, table, read_file(table, delimiter, encoding), out, statistic, draws, seed, as_json)
+    frame = read_file(table, delimiter, encoding)
+    for target in impute_names(out, draws):
+        check_not_read(target, model)
+        if not force or frame.attrs.get("n_sheets", 1) > 1:
+            sheets = "; its other sheets would be lost" if frame.attrs.get("n_sheets", 1) > 1 else ""
+            remedy = f"choose another name{sheets or ', or say --force to write over it'}"
+            check_not_read(target, table, remedy=remedy)
+    impute_table(density, table, frame, out, statistic, draws, seed, as_json)
 
 
 @app.command(epilog="Example: anygiven reproduce mac-tradeoff --scale laptop")

@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,7 +19,7 @@ from anygiven.disk import write_whole
 from anygiven.errors import QuestionError
 from anygiven.estimators import TabularDensity
 from anygiven.estimators.language import parse_evidence
-from anygiven.variables.files import CSV, Dialect, long_cells, open_text
+from anygiven.variables.files import CSV, PARQUET, Dialect, long_cells, open_text
 from anygiven.variables.tables import check_writable, write_table
 
 Formats = dict[str, str | None]  # of the dates of a column, where they are not written as 2020-10-07
@@ -119,7 +119,7 @@ def impute_table(
 ) -> None:
     check_writable(out)
     filled = density.impute(frame, statistic=statistic, draws=draws, random_state=seed)
-    outs = [out] if draws is None else [out.with_name(_numbered(out.name, m)) for m in range(1, draws + 1)]
+    outs = impute_names(out, draws)
     tables = [filled] if draws is None else filled
     formats = {v.name: v.storage.format for v in density.schema_.variables} | frame.attrs.get("date_formats", {})
     for table, target in zip(tables, outs, strict=True):
@@ -136,6 +136,11 @@ def impute_table(
             tell(out, f"Left as they are, since they are not modelled: {', '.join(left)}.")
 
 
+def impute_names(out: Path, draws: int | None) -> list[Path]:
+    """What will be written: the file, or one for each draw."""
+    return [out] if draws is None else [out.with_name(_numbered(out.name, m)) for m in range(1, draws + 1)]
+
+
 def _numbered(name: str, m: int) -> str:
     stem, dot, rest = name.partition(".")
     return f"{stem}.{m}{dot}{rest}"
@@ -146,8 +151,24 @@ def _write_filled(source: Path, before: pd.DataFrame, after: pd.DataFrame, out: 
     written."""
     if source.suffix in CSV and out.suffix in CSV:
         write_whole(out, lambda file: _fill_text(source, before, after, file, formats, is_packed=out.suffix == ".gz"))
+    elif source.suffix in PARQUET and out.suffix in PARQUET:
+        write_table(_typed_as(source, after), out)
     else:
         write_table(after, out)
+
+
+def _typed_as(source: Path, after: pd.DataFrame) -> Any:
+    """The columns as the file has them, where what was filled in can be held so: pandas takes whole numbers with gaps
+    for floats."""
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.Table.from_pandas(after, preserve_index=False)
+    for position, field in enumerate(parquet.read_schema(source)):
+        if position < table.num_columns and table.column_names[position] == field.name:
+            with suppress(pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+                table = table.set_column(position, field.name, table.column(position).cast(field.type))
+    return table
 
 
 def _fill_text(
@@ -166,7 +187,7 @@ def _fill_text(
         _text_into(file, dialect.encoding, is_packed) as write,
     ):
         rows = csv.reader(read, delimiter=dialect.delimiter)
-        writer = csv.writer(write, delimiter=dialect.delimiter, lineterminator="\n")
+        writer = csv.writer(write, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
         writer.writerow(next(rows))
         row = 0
         for cells in rows:
@@ -196,6 +217,8 @@ def _spelling(source: Path, dialect: Dialect, column: int) -> Any:
         rows = csv.reader(read, delimiter=dialect.delimiter)
         next(rows)
         found = next((cells[column] for cells in rows if cells and cells[column] not in GAPS), "True")
+    if found in ("0", "1"):
+        return lambda text: str(int(text == "True"))
     return str.lower if found.islower() else str.upper if found.isupper() else str
 
 

@@ -26,6 +26,7 @@ from anygiven.training import Data, Outcome, Rows, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
 from anygiven.variables.domains import Alike, Domain
 
+OF_THE_CLOCK = ("max_minutes", "processor_time", "checkpoint_seconds")  # a run may be given more time and go on
 Split = Callable[[int], tuple[Rows, Data]]  # seed → rows to learn from, rows for the validation questions
 
 
@@ -120,6 +121,7 @@ def fingerprint_of(recipe: Recipe, workload: str, *arrays) -> str:
     domains = recipe.domains
     kinds = [domains.domain] if isinstance(domains, Alike) else domains
     shape = domains.shape if isinstance(domains, Alike) else (len(domains),)
-    facts = [recipe.architecture.to_json(), recipe.settings.__dict__, workload, shape, [d.to_json() for d in kinds]]
+    settings = {name: value for name, value in recipe.settings.__dict__.items() if name not in OF_THE_CLOCK}
+    facts = [recipe.architecture.to_json(), settings, workload, shape, [d.to_json() for d in kinds]]
     digest.update(json.dumps(facts, default=str).encode())
     return digest.hexdigest()

@@ -135,6 +135,8 @@ def _value(item: str, text: str) -> str | float | type[Unknown]:
         return plain
     if plain == UNKNOWN:
         return Unknown
+    if "_" in plain or re.fullmatch(r"0\d+", plain):  # Python's 4_0 is nobody else's 40, and 01067 is a code
+        return plain
     try:
         number = float(plain)
     except ValueError:

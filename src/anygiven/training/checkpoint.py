@@ -35,6 +35,7 @@ class Facts(Struct, frozen=True, forbid_unknown_fields=True):
     fingerprint: str
     step: Count
     max_steps: Count
+    max_minutes: Annotated[float, Meta(gt=0, le=1e9)] | None
     spent: Seconds
     stale: Count
     evaluating: Seconds
@@ -51,6 +52,10 @@ class Facts(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("the steps of the checkpoint do not fit together")
 
 
+class OtherTrainingError(OutputError):
+    """The place keeps a training that is not this one: it is not thrown away."""
+
+
 class DamagedCheckpoint(Exception):
     """The file is ours, and not as we wrote it."""
 
@@ -58,11 +63,15 @@ class DamagedCheckpoint(Exception):
 def save_checkpoint(folder: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
     """One file a checkpoint, whole or as it was before: the last one survives kill -9."""
     _check_ours(folder / STATE)
-    make_folders(folder)
     whole = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
     text = msgspec.json.encode(facts).decode()
     metadata = {"made_by": MADE_BY, "facts": text, "checksum": _checksum(whole, text)}
-    write_whole(folder / STATE, lambda file: file.write(save(whole, metadata)))
+    make_folders(folder)
+    try:
+        write_whole(folder / STATE, lambda file: file.write(save(whole, metadata)))
+    except OutputError:
+        remove_checkpoint([folder, folder.parent] if not (folder / STATE).exists() else [])
+        raise
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], Facts] | None:

@@ -20,6 +20,7 @@ from anygiven.model import AnyOrderModel
 from anygiven.training.checkpoint import (
     DamagedCheckpoint,
     Facts,
+    OtherTrainingError,
     check_checkpoint_place,
     check_optimizer_tensors,
     load_checkpoint,
@@ -31,6 +32,7 @@ from anygiven.training.memory import keep_freed_memory
 from anygiven.training.optimizers import optimizers_for
 from anygiven.training.settings import Settings
 
+TIME_IS_UP = "time is up"
 TIMED_STEPS = 20  # how many steps are timed before the schedule is fitted to the time allowed
 
 
@@ -258,7 +260,7 @@ class _Run:
 
     def _look_at_the_clock(self) -> None:
         if self.spent >= self._allowed() and self.step < self.settings.max_steps:
-            self.outcome.stopped = self.outcome.stopped or "time is up"
+            self.outcome.stopped = self.outcome.stopped or TIME_IS_UP
 
     def _evaluations(self) -> int:
         """How often the validation questions are asked: so often that they take at most a seventh of the time."""
@@ -273,8 +275,8 @@ class _Run:
 
     def _finish(self) -> Outcome:
         self.outcome.steps, self.outcome.seconds = self.step, self.spent
-        is_by_clock = self.outcome.stopped == "time is up" or self.settings.max_steps < self.max_steps
-        self.outcome.stopped = self.outcome.stopped or ("time is up" if is_by_clock else "all steps done")
+        is_by_clock = self.outcome.stopped == TIME_IS_UP or self.settings.max_steps < self.max_steps
+        self.outcome.stopped = self.outcome.stopped or (TIME_IS_UP if is_by_clock else "all steps done")
         if self.outcome.curve[-1][0] < self.step:
             self._evaluate(self.spent)
         self.outcome.is_cut_short = is_by_clock and self.stale < 2
@@ -294,7 +296,8 @@ class _Run:
         tensors |= optimizer_tensors(self.optimizers)
         tensors["generator"] = self.generator.get_state()
         facts = Facts(
-            fingerprint=self.fingerprint, step=self.step, max_steps=self.settings.max_steps, spent=self.spent,
+            fingerprint=self.fingerprint, step=self.step, max_steps=self.settings.max_steps,
+            max_minutes=self.settings.max_minutes, spent=self.spent,
             stale=self.stale, evaluating=self.evaluating, evaluation_seconds=self.evaluation_seconds,
             train_nats=_or_none(self.train_nats), best_nats=_or_none(self.outcome.best_nats),
             best_step=self.outcome.best_step, stopped=self.outcome.stopped,
@@ -317,7 +320,10 @@ class _Run:
                 self._check(*found)
                 self._take_up(*found)
             elif found is not None:
-                _say(f"The checkpoint in {self.checkpoint} is of other data or settings; training starts anew.")
+                raise OtherTrainingError(
+                    f"{self.checkpoint} keeps {found[1].step:,} steps of another training (other data or settings); "
+                    "finish that, delete it, or choose another name."
+                )
         except DamagedCheckpoint:
             _say(f"The checkpoint in {self.checkpoint} is damaged; training starts anew.")
 
@@ -340,10 +346,13 @@ class _Run:
         self.step, self.spent, self.stale = facts.step, facts.spent, facts.stale
         self.train_nats = math.nan if facts.train_nats is None else facts.train_nats
         self.evaluating, self.evaluation_seconds = facts.evaluating, facts.evaluation_seconds
-        self.settings = replace(self.settings, max_steps=facts.max_steps)
+        has_more_time = (self.settings.max_minutes or 0.0) > 1.05 * (facts.max_minutes or math.inf)
+        if not has_more_time:
+            self.settings = replace(self.settings, max_steps=facts.max_steps)
         self.outcome.curve = [(step, sec, math.nan if nats is None else nats) for step, sec, nats in facts.curve]
         self.outcome.best_nats = math.inf if facts.best_nats is None else facts.best_nats
-        self.outcome.best_step, self.outcome.stopped = facts.best_step, facts.stopped
+        self.outcome.best_step = facts.best_step
+        self.outcome.stopped = "" if has_more_time and facts.stopped == TIME_IS_UP else facts.stopped
         self.keeps_finished = True
 
 

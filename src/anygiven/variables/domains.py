@@ -123,7 +123,7 @@ class Categorical(Domain):
         symbols = np.array([self.index.get(value, otherwise) for value in values], dtype=np.float64)
         if (symbols < 0).any():
             unseen = values[int(np.argmax(symbols < 0))]
-            raise UnseenValueError(f"{unseen!r}")
+            raise UnseenValueError(repr(unseen) if isinstance(unseen, str) else plain_text(unseen))
         cells = np.zeros((len(values), len(CELL)))
         cells[:, SYMBOL] = symbols
         cells[:, LOW] = cells[:, HIGH] = self.positions()[symbols.astype(int)]

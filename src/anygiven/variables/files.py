@@ -16,7 +16,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ BLOCK_SIZES = (2**20, 2**25)  # bytes read at a time: a line must fit in
 STRADDLES = re.compile("straddl", re.IGNORECASE)
 UNREADABLE = (OSError, EOFError, zlib.error)  # of files, and of packed ones
 N_LINES = 200
+EXACT = 2**53  # whole numbers beyond it are no longer told apart as floats
+CODE = re.compile(r"0\d+")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})(?:[ T](\d{1,2}:\d{2})(:\d{2})?)?")
 
@@ -44,6 +46,7 @@ class Dialect:
     delimiter: str = ","
     encoding: str = "utf-8"
     decimal: str = "."
+    line_end: str = "\n"
 
     def __str__(self) -> str:
         words = [f"delimiter {self.delimiter!r}"] if self.delimiter != "," else []
@@ -70,10 +73,22 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow import parquet
 
     try:
-        frame = parquet.read_table(path).to_pandas()
+        frame = _to_pandas(parquet.read_table(path))
     except Exception as error:  # a damaged file makes arrow and pandas raise whatever their parts raise
         raise TableError(f"{path} is not a whole Parquet file ({_first_line(error)}).") from None
     frame.attrs["date_formats"] = _read_dates(frame)
+    return frame
+
+
+def _to_pandas(table: Any) -> pd.DataFrame:
+    """pandas takes whole numbers with gaps for floats; those that a float cannot hold stay whole."""
+    import pyarrow
+
+    frame = table.to_pandas()
+    for position, column in enumerate(table.columns):
+        if pyarrow.types.is_integer(column.type) and column.null_count and frame.iloc[:, position].abs().max() > EXACT:
+            kind = "UInt64" if column.type == pyarrow.uint64() else "Int64"
+            frame.isetitem(position, pd.array(column.to_pylist(), dtype=kind))
     return frame
 
 
@@ -87,6 +102,7 @@ def _read_excel(path: Path) -> pd.DataFrame:
     if len(book.sheet_names) > 1:
         _say(f"{path} has {len(book.sheet_names)} sheets; the first, {book.sheet_names[0]!r}, is read.")
     frame.attrs["date_formats"] = _read_dates(frame)
+    frame.attrs["n_sheets"] = len(book.sheet_names)
     return frame
 
 
@@ -101,11 +117,11 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> pd.Dat
 def _read_as(path: Path, found: Dialect, is_given: bool) -> pd.DataFrame:
     table = _parse_csv(path, found)
     if found.delimiter != "," and _has_decimal_commas(table):
-        found = Dialect(found.delimiter, found.encoding, ",")
+        found = replace(found, decimal=",")
         table = _parse_csv(path, found)
     if str(found) and not is_given:
         _say(f"{path} is read with {found}; say --delimiter and --encoding if that is wrong.")
-    frame = table.to_pandas()
+    frame = _to_pandas(table)
     frame.attrs["date_formats"] = _read_dates(frame)
     frame.attrs["dialect"] = asdict(found)
     return frame
@@ -121,7 +137,8 @@ def find_dialect(path: Path, delimiter: str | None = None, encoding: str | None 
         raise TableError(f"There is no encoding {encoding!r}; use utf-8, latin-1, cp1252 or utf-16.") from None
     if delimiter is not None and len(delimiter.replace("\\t", "\t")) != 1:
         raise TableError(f"The delimiter {delimiter!r} is not one character.")
-    return Dialect(delimiter.replace("\\t", "\t") if delimiter else _delimiter(text), encoding)
+    line_end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+    return Dialect(delimiter.replace("\\t", "\t") if delimiter else _delimiter(text), encoding, line_end=line_end)
 
 
 def open_text(path: Path, encoding: str, mode: str = "r") -> Any:
@@ -175,13 +192,16 @@ def _parse_csv(path: Path, dialect: Dialect) -> Any:
     from pyarrow import csv as arrow
 
     encoding = {"utf-8-sig": "utf-8"}.get(dialect.encoding, dialect.encoding)
+    codes = {name: pyarrow.string() for name in _codes(path, dialect)}
     for block_size in BLOCK_SIZES:
         try:
             table = arrow.read_csv(
                 path,
                 read_options=arrow.ReadOptions(encoding=encoding, block_size=block_size),
                 parse_options=arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
-                convert_options=arrow.ConvertOptions(strings_can_be_null=True, decimal_point=dialect.decimal),
+                convert_options=arrow.ConvertOptions(
+                    strings_can_be_null=True, decimal_point=dialect.decimal, column_types=codes
+                ),
             )
             break
         except (pyarrow.ArrowInvalid, *UNREADABLE) as error:
@@ -194,6 +214,19 @@ def _parse_csv(path: Path, dialect: Dialect) -> Any:
     if any(pyarrow.types.is_binary(column.type) for column in table.schema):
         raise UnicodeError("pyarrow takes text of another encoding for bytes")
     return table
+
+
+def _codes(path: Path, dialect: Dialect) -> list[str]:
+    """Columns of digits some of which begin with a nought, among the first lines: codes, whose noughts must stay."""
+    lines = _beginning(path).decode(dialect.encoding, errors="replace").lstrip("\ufeff").splitlines()[: N_LINES + 1]
+    with long_cells():
+        header, *rows = [*csv.reader(lines, delimiter=dialect.delimiter), []]
+    found = []
+    for place, name in enumerate(header):
+        cells = [row[place].strip() for row in rows if place < len(row) and row[place].strip()]
+        if any(CODE.fullmatch(cell) for cell in cells) and all(cell.isdigit() or not cell.isascii() for cell in cells):
+            found.append(name)
+    return found
 
 
 @contextmanager

@@ -84,7 +84,7 @@ class Variable:
 
 class StoredVariable(Stored):
     name: str
-    label: str | int | float | None
+    label: str | int | None
     domain: StoredColumn
     storage: StoredStorage
 
@@ -212,7 +212,7 @@ class Schema:
         variables = [
             {
                 "name": v.name,
-                "label": v.label if isinstance(v.label, (str, int, float)) else None,  # else by its name
+                "label": v.label if isinstance(v.label, (str, int)) else None,  # else by its name
                 "domain": v.domain.to_json(),
                 "storage": {**v.storage.__dict__, "categories": v.storage.categories and list(v.storage.categories)},
             }

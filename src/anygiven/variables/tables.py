@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import decimal
 import gzip
+import io
 import os
 import re
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ import pandas as pd
 
 from anygiven.disk import check_file_place, write_whole
 from anygiven.errors import OutputError, TableError, require
-from anygiven.variables.files import CSV, PARQUET, read_file
+from anygiven.variables.files import CSV, EXACT, PARQUET, read_file
 
 SECONDS_PER_DAY = 86_400.0
 LARGEST = 1e100  # squares and their sums must stay finite
@@ -200,6 +201,9 @@ def _read_column(name: str, series: nw.Series) -> Column:
     native = str(getattr(series.to_native(), "dtype", None) or getattr(series.to_native(), "type", ""))
     if dtype == nw.Boolean:
         return _objects(name, series.to_list(), Storage("boolean", native))
+    if dtype.is_integer() and _is_beyond_floats(series):
+        return _objects(name, [None if is_gap(item) else str(item) for item in series.to_list()],
+                        Storage("string", native))  # fmt: skip
     if dtype.is_integer():
         return _numbers(name, series, Storage("integer", native))
     if dtype.is_float() or dtype == nw.Decimal:
@@ -222,6 +226,12 @@ def _read_column(name: str, series: nw.Series) -> Column:
     raise TableError(
         f"Column {name!r} holds {dtype}, which is not a number, category, text or date: drop or convert it."
     )
+
+
+def _is_beyond_floats(series: nw.Series) -> bool:
+    """Whole numbers that a float cannot tell apart are names, not quantities."""
+    low, high = series.min(), series.max()
+    return low is not None and max(-int(low), int(high)) > EXACT
 
 
 def _categories(series: nw.Series) -> tuple[tuple, bool]:
@@ -497,7 +507,7 @@ def _fill_series(series: nw.Series, is_gap: np.ndarray, values: np.ndarray, stor
         native = native.copy()
         if storage.categories is not None:
             native = native.cat.set_categories(list(storage.categories))
-        native.iloc[rows] = _pandas_series(values, storage).array
+        native.iloc[rows] = _decimals_like(native, values) or _pandas_series(values, storage).array
         return nw.from_native(native, series_only=True)
     listed = native_values(values, storage).tolist()
     if storage.kind == "date":
@@ -511,6 +521,12 @@ def _fill_series(series: nw.Series, is_gap: np.ndarray, values: np.ndarray, stor
     if storage.kind == "datetime" and getattr(series.dtype, "time_zone", None):
         patch = patch.dt.replace_time_zone("UTC")
     return series.scatter(rows.tolist(), patch.cast(series.dtype))
+
+
+def _decimals_like(native: pd.Series, values: np.ndarray) -> list[decimal.Decimal] | None:
+    """Numbers with as many places as the Decimals of a column have; None if it has none."""
+    places = [-int(item.as_tuple().exponent) for item in native if isinstance(item, decimal.Decimal)]
+    return [decimal.Decimal(f"{value:.{max(places)}f}") for value in values] if places else None
 
 
 def _fill_arrow(series: nw.Series, rows: np.ndarray, listed: list) -> nw.Series:
@@ -535,8 +551,7 @@ def write_table(frame: Any, path: Path) -> None:
         if path.suffix in PARQUET:
             parquet.write_table(table.to_arrow(), file)
         elif path.suffix == ".xlsx":
-            with pd.ExcelWriter(file, engine="openpyxl") as book:
-                table.to_pandas().to_excel(book, index=False)
+            file.write(_excel(table.to_pandas()))
         elif path.suffix == ".gz":
             with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
                 csv.write_csv(table.to_arrow(), packed)
@@ -544,6 +559,17 @@ def write_table(frame: Any, path: Path) -> None:
             csv.write_csv(table.to_arrow(), file)
 
     write_whole(path, write)
+
+
+def _excel(frame: pd.DataFrame) -> bytes:
+    """Made in memory: a zip file that cannot be closed on a full disk complains once more at the end."""
+    whole = io.BytesIO()
+    try:
+        with pd.ExcelWriter(whole, engine="openpyxl") as book:
+            frame.to_excel(book, index=False)
+    except ValueError as error:
+        raise OutputError(f"Excel cannot hold this table ({str(error).rstrip('.')}); write CSV or Parquet.") from None
+    return whole.getvalue()
 
 
 def check_writable(path: Path) -> None:

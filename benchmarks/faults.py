@@ -268,18 +268,23 @@ def main() -> None:
             rows[name] = {"what": what, **measure(trial), "seconds": round(time.perf_counter() - started, 1)}
             rows[name]["peak_megabytes"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
             print(f"{name}: {rows[name]}", file=sys.stderr, flush=True)
+            if not options.quick:
+                keep(rows, options.seed)
     print(table(rows))
-    if not options.quick:
-        kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
-        rows = {name: rows.get(name) or kept[name] for name in PARTS if name in rows or name in kept}
-        results = {
-            "command": "python benchmarks/faults.py", "seed": options.seed, "version": __version__,
-            "seconds": round(sum(row["seconds"] for row in rows.values()), 1), "rows": rows,
-        }  # fmt: skip
-        RESULTS.write_text(json.dumps(results, indent=1))
-        before, _, rest = PAGE.read_text().partition("<!-- faults -->")
-        after = rest[rest.index("\nThe figures are in") :]
-        PAGE.write_text(f"{before}<!-- faults -->\n\n{table(results['rows'])}\n{after}")
+
+
+def keep(rows: dict[str, Any], seed: int) -> None:
+    """What is through is kept, beside the other parts of an earlier run."""
+    kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
+    rows = {name: rows.get(name) or kept[name] for name in PARTS if name in rows or name in kept}
+    results = {
+        "command": "python benchmarks/faults.py", "seed": seed, "version": __version__,
+        "seconds": round(sum(row["seconds"] for row in rows.values()), 1), "rows": rows,
+    }  # fmt: skip
+    RESULTS.write_text(json.dumps(results, indent=1))
+    before, _, rest = PAGE.read_text().partition("<!-- faults -->")
+    after = rest[rest.index("\nThe figures are in") :]
+    PAGE.write_text(f"{before}<!-- faults -->\n\n{table(rows)}\n{after}")
 
 
 def table(rows: dict[str, dict[str, Any]]) -> str:

@@ -573,6 +573,12 @@ def test_whole_numbers_that_floats_cannot_hold(ending, tmp_path):
     assert set(filled["kind"]) == {2**60 + 1, 2**60 + 2, 2**60 + 3}
 
 
+@pytest.mark.parametrize("dtype", ["int64", "Int64"])
+def test_a_table_without_rows_has_nothing_to_fill(people, dtype):
+    density, frame = people
+    assert len(density.impute(frame[:0].assign(age=pd.Series([], dtype=dtype)))) == 0
+
+
 def test_codes_keep_their_noughts(tmp_path):
     rng = np.random.default_rng(0)
     codes = rng.choice(["01067", "04109", "80331"], 60)

@@ -30,6 +30,7 @@ def start(arguments: list[str], printed: Path) -> int:
     if child:
         return child
     os.setpgid(0, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests are run by nohup
     descriptor = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

@@ -158,15 +158,18 @@ def _write_filled(source: Path, before: pd.DataFrame, after: pd.DataFrame, out: 
 
 
 def _typed_as(source: Path, after: pd.DataFrame) -> Any:
-    """The columns as the file has them, where what was filled in can be held so: pandas takes whole numbers with gaps
+    """Numbers in the types of the file, where what was filled in can be held so: pandas takes whole numbers with gaps
     for floats."""
     import pyarrow
-    from pyarrow import parquet
+    from pyarrow import parquet, types
+
+    def is_number(kind: Any) -> bool:
+        return types.is_integer(kind) or types.is_floating(kind)
 
     table = pyarrow.Table.from_pandas(after, preserve_index=False)
-    for position, field in enumerate(parquet.read_schema(source)):
-        if position < table.num_columns and table.column_names[position] == field.name:
-            with suppress(pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+    for position, (field, now) in enumerate(zip(parquet.read_schema(source), table.schema, strict=False)):
+        if field.name == now.name and is_number(field.type) and is_number(now.type):
+            with suppress(pyarrow.ArrowInvalid):
                 table = table.set_column(position, field.name, table.column(position).cast(field.type))
     return table
 

@@ -231,7 +231,7 @@ def _read_column(name: str, series: nw.Series) -> Column:
 def _is_beyond_floats(series: nw.Series) -> bool:
     """Whole numbers that a float cannot tell apart are names, not quantities."""
     low, high = series.min(), series.max()
-    return low is not None and max(-int(low), int(high)) > EXACT
+    return not is_gap(low) and max(-int(low), int(high)) > EXACT
 
 
 def _categories(series: nw.Series) -> tuple[tuple, bool]:

@@ -88,7 +88,7 @@ def kills(trial: Trial) -> dict[str, Any]:
     for command in all_of_them:
         command.prepare(printed)  # the same command then finishes, and clears what the killed left
     assert leftovers(folder) == []
-    return {"tried": seen["killed"], "whole": seen["killed"], "were through before": seen["finished"]}
+    return {"tried": seen["killed"], "with all whole": seen["killed"], "more came too late": seen["finished"]}
 
 
 def every_call(trial: Trial) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def every_call(trial: Trial) -> dict[str, Any]:
                 place = trial.folder(f"{name}-{at}")
                 made = output(place, models)
                 in_another_process(made.act, Recorder(at, lambda: os._exit(9), can_exchange))
-                if can_exchange:
-                    seen[f"{made.state()} stands"] += 1
+                is_aside = output is writing.Model and not made.path.exists()  # only where nothing can be exchanged
+                seen["old one aside, then brought back" if is_aside else f"with the {made.state()} one standing"] += 1
                 made.act()
                 assert made.state() == "new"
                 assert writing.leftovers(place) == []

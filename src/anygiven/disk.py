@@ -30,7 +30,6 @@ try:
 except ImportError:  # Windows has other locks; leftovers then stay where they are
     fcntl = None
 
-STANDARD_OUTPUT = Path("-")
 LONGEST_STEM = 200  # bytes; names have 255 at most
 Write = Callable[[BinaryIO], object]
 CheckOurs = Callable[[Path], None]

@@ -454,12 +454,13 @@ def impute(
     if draws is not None and is_stream(out):
         raise QuestionError("--draws writes several files; give --out the name of a file.")
     frame = read_file(table, delimiter, encoding)
+    has_more_sheets = frame.attrs.get("n_sheets", 1) > 1
     for target in impute_names(out, draws):
         check_not_read(target, model)
-        if not force or frame.attrs.get("n_sheets", 1) > 1:
-            sheets = "; its other sheets would be lost" if frame.attrs.get("n_sheets", 1) > 1 else ""
-            remedy = f"choose another name{sheets or ', or say --force to write over it'}"
-            check_not_read(target, table, remedy=remedy)
+        if has_more_sheets:
+            check_not_read(target, table, remedy="choose another name, or its other sheets would be lost")
+        elif not force:
+            check_not_read(target, table, remedy="choose another name, or say --force to write over it")
     impute_table(density, table, frame, out, statistic, draws, seed, as_json)
 
 

@@ -19,12 +19,10 @@ from anygiven.disk import write_whole
 from anygiven.errors import QuestionError
 from anygiven.estimators import TabularDensity
 from anygiven.estimators.language import parse_evidence
-from anygiven.variables.files import CSV, PARQUET, Dialect, long_cells, open_text
+from anygiven.variables.files import CSV, GAPS, PARQUET, Dialect, long_cells, open_text
 from anygiven.variables.tables import check_writable, write_table
 
 Formats = dict[str, str | None]  # of the dates of a column, where they are not written as 2020-10-07
-GAPS = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA",
-        "NULL", "NaN", "n/a", "nan", "null"}  # fmt: skip  # what pyarrow reads as a gap
 
 
 def fit_table(

@@ -65,7 +65,7 @@ def numbers(answer, truth: pd.Series, rng: np.random.Generator) -> dict:
 
 
 def _mass(distribution, values: np.ndarray) -> np.ndarray:
-    """Of each value: its mass where it has one, else nought."""
+    """Of each value: its mass where it has one, else zero."""
     domain = distribution.domain
     has_mass = np.full(len(values), domain.step is not None) | np.isin(values, domain.atom_values)
     return np.where(has_mass, np.exp(distribution.log_prob(values[:, None])[:, 0]), 0.0)

@@ -24,7 +24,7 @@ from anygiven.estimators.fitting import build_model
 from anygiven.inference import draw, log_prob
 from anygiven.lattice import Budget, Canonical, Protocol, Question, Slanted
 from anygiven.model import AnyOrderModel
-from anygiven.variables.domains import Alike, Levels
+from anygiven.variables.domains import Levels, SharedDomain
 
 RESULT = FilePath(__file__).parent / "results" / "images.json"
 SIDE = 28
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    domains = Alike(Levels((3, 1)), (SIDE, SIDE))
+    domains = SharedDomain(Levels((3, 1)), (SIDE, SIDE))
     paths, unet = (build_model(domains, image_architecture_for(50_000, name), 0).eval()
                    for name in ("convolutions", "unet"))  # fmt: skip
     n_scored, n_drawn, share = (2, 4, 0.02) if arguments.quick else (4, 64, 0.1)

@@ -22,7 +22,7 @@ from anygiven.estimators.fitting import build_model
 from anygiven.inference import draw
 from anygiven.lattice import Canonical, Path, Question
 from anygiven.model import Walk
-from anygiven.variables.domains import Alike
+from anygiven.variables.domains import SharedDomain
 from anygiven.variables.text import TEXT8, Alphabet
 
 RESULT = FilePath(__file__).parent / "results" / "paths.json"
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    domains = Alike(Alphabet.of(TEXT8).domain, (N,))
+    domains = SharedDomain(Alphabet.of(TEXT8).domain, (N,))
     ours, masked = (build_model(domains, Architecture(name, WIDTH, DEPTH, 0.0, 0), 0).eval()
                     for name in ("path", "transformer"))  # fmt: skip
     n = 4 if arguments.quick else 16

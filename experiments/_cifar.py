@@ -22,7 +22,7 @@ def measure(run, methods: dict, element: str) -> dict:
 
 
 def one(run, which: str, workload: str, element: str) -> dict:
-    smoke, domains = run.steps is not None, domains_of(SET, element)
+    smoke, domains = run.max_steps is not None, domains_of(SET, element)
     model, facts = trained(run, SET, which, workload, element)
     data = held(SET, 2 if smoke else run.settings["images"], domains)
     n_dimensions, edges = domains.domain.n_channels * len(domains), 1 if smoke else run.settings["edges"]

@@ -21,11 +21,11 @@ from anygiven.estimators.images import Pictures
 from anygiven.estimators.workload import image_objective_of
 from anygiven.inference import raster_order
 from anygiven.lattice import (
+    ARDM,
     MODES,
     Budget,
     Canonical,
     Joint,
-    Looks,
     Objective,
     Path,
     Protocol,
@@ -37,7 +37,7 @@ from anygiven.lattice import (
 from anygiven.model import AnyOrderModel, PathModel
 from anygiven.training import Data, Outcome, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
-from anygiven.variables.domains import Alike
+from anygiven.variables.domains import SharedDomain
 from anygiven.variables.images import image_domains, read_images
 
 CONVOLUTIONS = {"network": "convolutions", "width": 64, "depth": 8, "kernel": 5, "learning_rate": 4e-3, "muon": True,
@@ -58,14 +58,14 @@ LAPTOP = {"convolutions": CONVOLUTIONS, "minutes": {"binarized-mnist": 84.0, "fa
 # A larger network, on two cores.
 OVERNIGHT = {"convolutions": {**CONVOLUTIONS, "width": 80, "depth": 9, "n_strides": 3, "threads": 2}, "minutes": 160.0}
 SHORT = 15.0  # minutes of one core, where methods are compared on binarized MNIST
-PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "components": 30}
+PAPER = {"convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "n_components": 30}
 CHUNK = 50  # images scored at a time
 WATCHED = 100  # images along the way
 N_VALID = 50  # training images left out, by which the best weights are chosen
 VALIDATION = {"binarized-mnist": "valid"}  # the others have a training and a test part alone
 
 
-def held(name: str, n: int, domains: Alike, part: str = "test") -> Data:
+def held(name: str, n: int, domains: SharedDomain, part: str = "test") -> Data:
     """n images of a part, evenly spread over it: the first ones may be easier or harder than others."""
     images = image_set(name, part)
     places = np.linspace(0, len(images) - 1, min(n, len(images))).round().astype(int)
@@ -73,7 +73,7 @@ def held(name: str, n: int, domains: Alike, part: str = "test") -> Data:
     return Pictures(levels, domains).rows(torch.arange(len(levels)))
 
 
-def domains_of(name: str, element: str = "pixel") -> Alike:
+def domains_of(name: str, element: str = "pixel") -> SharedDomain:
     return image_domains(read_images(image_set(name)), element)
 
 
@@ -87,14 +87,14 @@ def short_minutes_of(run) -> float:
     return min(run.minutes or allowed, allowed)
 
 
-def fit(run, name: str, method: dict, objective: Objective, domains: Alike, model: AnyOrderModel, minutes: float,
+def fit(run, name: str, method: dict, objective: Objective, domains: SharedDomain, model: AnyOrderModel, minutes: float,
         watch, facts: str) -> Outcome:  # fmt: skip
     """Train a fresh model for some minutes of processor time, whatever else the machine does, on as many cores
     as the method says, or on one; a smoke run takes a step."""
-    smoke = run.steps is not None
+    smoke = run.max_steps is not None
     levels = read_images(image_set(name)[: 80 if smoke else None], domains.domain.n_symbols).levels
     settings = Settings(
-        max_steps=run.steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=run.seed,
+        max_steps=run.max_steps or 10_000_000, max_minutes=minutes, processor_time=True, seed=run.seed,
         batch_size=2 if smoke else method["batch_size"], learning_rate=method["learning_rate"], muon=method["muon"],
         weight_decay=0.02, clip=method.get("clip", 1.0), ema=0.998, validation_rows=0, patience=1000,
         evaluations=run.settings.get("evaluations", 10),
@@ -126,8 +126,8 @@ class Turned:
         return Pictures(levels, self.pictures.domains).rows(torch.arange(len(levels)))
 
 
-def architecture_of(method: dict, components: int) -> Architecture:
-    return Architecture(method["network"], method["width"], method["depth"], 0.0, components,
+def architecture_of(method: dict, n_components: int) -> Architecture:
+    return Architecture(method["network"], method["width"], method["depth"], 0.0, n_components,
                         kernel=method.get("kernel", 5), n_sizes=method.get("n_sizes", 2),
                         n_strides=method.get("n_strides", 2))  # fmt: skip
 
@@ -141,11 +141,11 @@ def trained(run, name: str, which: str = "convolutions", workload: str = "any", 
     change of a network.
     """
     s, domains, method = run.settings, domains_of(name, element), run.settings[which]
-    components = 0 if domains.domain.n_symbols == 2 else s.get("components", 10)
+    n_components = 0 if domains.domain.n_symbols == 2 else s.get("n_components", 10)
     minutes = minutes or minutes_of(run, name)
     objective = image_objective_of(workload, method["network"], domains.shape)
-    model = build_model(domains, architecture_of(method, components), run.seed)
-    facts = f"{name} {element} {method} {components} {minutes} {run.seed} {objective} {model.n_parameters}"
+    model = build_model(domains, architecture_of(method, n_components), run.seed)
+    facts = f"{name} {element} {method} {n_components} {minutes} {run.seed} {objective} {model.n_parameters}"
     place = run.folder.parent / f".images-{name}-{which}-{zlib.crc32(facts.encode()):08x}"
     if (place / "facts.json").exists():
         model.load_state_dict(load_file(place / "model.safetensors"))
@@ -154,15 +154,15 @@ def trained(run, name: str, which: str = "convolutions", workload: str = "any", 
     outcome = fit(run, name, method, objective, domains, model, minutes, curve, facts)
     found = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
              "images_seen": outcome.steps * method["batch_size"], "curve": curve.points}  # fmt: skip
-    if run.steps is None:
+    if run.max_steps is None:
         place.mkdir(parents=True, exist_ok=True)
         save_file({name: p.contiguous() for name, p in model.state_dict().items()}, place / "model.safetensors")
         write_json(place / "facts.json", found)
     return model.eval(), found
 
 
-def image_curve(run, name: str, domains: Alike) -> Curve:
-    smoke = run.steps is not None
+def image_curve(run, name: str, domains: SharedDomain) -> Curve:
+    smoke = run.max_steps is not None
     watched = held(name, 2 if smoke else WATCHED, domains, VALIDATION.get(name, "test"))
 
     def measure(model: AnyOrderModel) -> list[float | None]:
@@ -218,7 +218,7 @@ def nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int, 
 @torch.no_grad()
 def image_nats_by_looks(model: AnyOrderModel, data: Data, workload: Workload, n: int, mode: int = 0) -> torch.Tensor:
     """(images,) on average over random orders, from n looks an image, the same for every model."""
-    objective, generator = Looks(workload), torch.Generator().manual_seed(17)
+    objective, generator = ARDM(workload), torch.Generator().manual_seed(17)
     total = torch.zeros(len(data), dtype=torch.float64)
     for _ in range(n):
         for rows in torch.arange(len(data)).split(CHUNK):
@@ -245,7 +245,7 @@ def bits_of(found: dict, n_dimensions: int) -> dict:
 # ------------------------------------------------------------------ pictures
 
 
-def drawing_order(model: AnyOrderModel, domains: Alike, smoke: bool = False) -> Protocol:
+def drawing_order(model: AnyOrderModel, domains: SharedDomain, smoke: bool = False) -> Protocol:
     """Draws of raster order; a smoke run takes two steps."""
     return Budget(Canonical(), 2) if smoke else raster_order(model, domains.shape)
 

@@ -35,7 +35,7 @@ from anygiven.lattice import (
 from anygiven.model import AnyOrderModel
 from anygiven.training import Data, Outcome, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
-from anygiven.variables.domains import Alike
+from anygiven.variables.domains import SharedDomain
 from anygiven.variables.text import Corpus, read_corpus
 
 # MAC's appendix D and its code; "plain" is a masked Transformer without our n-gram look-ups and squared ReLU.
@@ -74,16 +74,16 @@ def fit(
     `adjust(model)` may take parts out of a fresh model; `more` overrides settings.
     """
     s = run.settings
-    smoke = run.steps is not None
+    smoke = run.max_steps is not None
     minutes = s["minutes"][str(length)] if isinstance(s["minutes"], dict) else s["minutes"]
     chosen = {
-        "max_steps": run.steps or 10_000_000, "max_minutes": run.minutes or minutes, "processor_time": True,
+        "max_steps": run.max_steps or 10_000_000, "max_minutes": run.minutes or minutes, "processor_time": True,
         "clip": s["clip"], "batch_size": 2 if smoke else s["batch_size"], "learning_rate": s["learning_rate"],
         "weight_decay": s["weight_decay"], "muon": s["muon"], "ema": 0.998, "validation_rows": 0, "patience": 1000,
         "evaluations": s.get("evaluations", 10), "seed": run.seed, **s.get("schedule", {}), **more,
     }  # fmt: skip
     architecture = Architecture(network, s["width"], s["depth"], 0.0, 0, s["heads"])
-    domains = Alike(corpus("train").alphabet.domain, (length,))
+    domains = SharedDomain(corpus("train").alphabet.domain, (length,))
     learn, held = Chunks(corpus(part), length), held_chunks(length, 2 if smoke else 100, "valid")
     model = build_model(domains, architecture, run.seed)
     if s.get("plain") and network == "transformer":
@@ -121,10 +121,10 @@ def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
         f"{s['width']} {s['depth']} {s['heads']} {s['learning_rate']} {s['batch_sizes']} {s['minutes']} {run.minutes}"
     )
     place = run.folder.parent / f".novels-{length}-{zlib.crc32(f'{facts} {run.seed}'.encode()):08x}"
-    smoke = run.steps is not None
+    smoke = run.max_steps is not None
     if (place / "facts.json").exists():
         architecture = Architecture("path", s["width"], s["depth"], 0.0, 0, s["heads"])
-        model = build_model(Alike(corpus("train").alphabet.domain, (length,)), architecture, run.seed)
+        model = build_model(SharedDomain(corpus("train").alphabet.domain, (length,)), architecture, run.seed)
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
     watch = text_curve(run, held_chunks(length, 2 if smoke else 200, "valid"))
@@ -140,7 +140,7 @@ def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
 
 def batch_of(run, length: int) -> dict:
     """Longer chunks in smaller batches, so that a step has about as many characters."""
-    return {} if run.steps is not None else {"batch_size": run.settings["batch_sizes"][str(length)]}
+    return {} if run.max_steps is not None else {"batch_size": run.settings["batch_sizes"][str(length)]}
 
 
 def bits(model: AnyOrderModel, data: Data, workload: Workload, smoke: bool = False, per_query: bool = False) -> dict:
@@ -179,6 +179,6 @@ def text_curve(run, data: Data) -> Curve:
     """Joint and marginal bits as training goes on."""
 
     def measure(model: AnyOrderModel) -> list[float]:
-        return [found["bits"] for found in joint_and_marginal(model, data, run.steps is not None).values()]
+        return [found["bits"] for found in joint_and_marginal(model, data, run.max_steps is not None).values()]
 
     return Curve(run, measure)

@@ -42,7 +42,7 @@ def measure(run) -> dict:
 
 
 def drawn_texts(run) -> dict:
-    smoke, length = run.steps is not None, run.settings["length"]
+    smoke, length = run.max_steps is not None, run.settings["length"]
     model, facts = hour_model(run, length)
     minutes = run.minutes or run.settings["judge_minutes"]
     judge, _ = fit(run, "path", WholePath(Joint()), length, part="valid", max_minutes=minutes)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from _novels import LAPTOP, PAPER, corpus, fit, held_chunks, joint_and_marginal, text_curve
-from anygiven.lattice import Canonical, CardMask, Glimpse, Joint, Looks, Objective, Path, RandomOrder
+from anygiven.lattice import ARDM, Canonical, CardMask, Glimpse, Joint, Objective, Path, RandomOrder
 from anygiven.lattice.question import random_integers, random_subset
 
 
@@ -31,7 +31,7 @@ class CanonicalEdges(Objective):
 
 
 LAWS = {
-    "M (ARDM)": Looks(Joint()),
+    "M (ARDM)": ARDM(Joint()),
     "D, (A) only": CanonicalEdges(),
     "D, w-RND": Glimpse(CardMask(), RandomOrder(), cardinality=False),
     "D, w-MAC": Glimpse(CardMask(), Canonical(), cardinality=False),
@@ -50,7 +50,7 @@ def measure(run) -> dict:
 
 
 def one(run, objective: Objective) -> dict:
-    smoke, length = run.steps is not None, run.settings["length"]
+    smoke, length = run.max_steps is not None, run.settings["length"]
     held = held_chunks(length, 2 if smoke else run.settings["test_chunks"], "valid")
     watch = text_curve(run, held)
     model, outcome = fit(run, "transformer", objective, length, watch)

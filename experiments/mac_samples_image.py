@@ -26,7 +26,7 @@ def measure(run) -> dict:
 
 
 def filled_images(run) -> dict:
-    smoke, domains = run.steps is not None, domains_of(SET)
+    smoke, domains = run.max_steps is not None, domains_of(SET)
     model, facts = trained(run, SET)
     data = held(SET, 1 if smoke else run.settings["images"], domains)
     truth = data.x[..., : domains.domain.n_channels].numpy()

@@ -28,7 +28,7 @@ def measure(run) -> dict:
 
 
 def filled_texts(run) -> dict:
-    smoke, length = run.steps is not None, run.settings["length"]
+    smoke, length = run.max_steps is not None, run.settings["length"]
     model, facts = hour_model(run, length)
     texts = held_chunks(length, 1 if smoke else run.settings["texts"], "test")
     scored = held_chunks(length, 1 if smoke else run.settings["scored"], "test")

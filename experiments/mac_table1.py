@@ -25,13 +25,13 @@ from _novels import (
     without_neighbours,
 )
 from anygiven.estimators.workload import text_objective_of
-from anygiven.lattice import Blend, CardMask, Glimpse, Growing, Joint, Looks, Shared, WholePath
+from anygiven.lattice import ARDM, Blend, CardMask, Glimpse, Growing, Joint, SharedPaths, WholePath
 
-SCORING = Growing(Shared(Blend((WholePath(Joint()), WholePath(CardMask())), (0.5, 0.5))))
+SCORING = Growing(SharedPaths(Blend((WholePath(Joint()), WholePath(CardMask())), (0.5, 0.5))))
 EQ7 = Glimpse(CardMask(), cardinality=True)
 METHODS = {  # network, objective, what differs
     "MAC": ("transformer", EQ7, {}),
-    "ARDM": ("transformer", Looks(Joint()), {}),
+    "ARDM": ("transformer", ARDM(Joint()), {}),
     "whole path": ("path", text_objective_of("any"), {}),
     "left to right": ("path", text_objective_of("joint"), {}),
     "whole path, scoring": ("path", SCORING, {}),
@@ -64,7 +64,7 @@ def measure(run) -> dict:
 
 
 def one(run, network: str, objective, more: dict, length: int) -> dict:
-    smoke = run.steps is not None
+    smoke = run.max_steps is not None
     held = held_chunks(length, 2 if smoke else run.settings["test_chunks"][str(length)])
     watched = held_chunks(length, 2 if smoke else len(held) // 5, "valid")
     watch = text_curve(run, watched)

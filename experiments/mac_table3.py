@@ -16,9 +16,9 @@ __all__ = ["METHODS", "SCALES", "draw", "measure", "table"]
 
 SCALES = {
     "laptop": {"unet": UNET, "convolutions": {**CONVOLUTIONS, "width": 48, "depth": 6, "batch_size": 4},
-               "minutes": 4.0, "images": 100, "edges": 32, "looks": 8, "components": 0},
+               "minutes": 4.0, "images": 100, "edges": 32, "looks": 8, "n_components": 0},
     "paper": {"unet": PAPER_MAC, "convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14,
-              "images": 2000, "edges": 32, "looks": 32, "components": 0},
+              "images": 2000, "edges": 32, "looks": 32, "n_components": 0},
 }  # fmt: skip
 
 

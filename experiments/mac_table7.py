@@ -34,7 +34,7 @@ SCALES = {"laptop": {"draws": 200_000}, "paper": {"draws": 1_000_000}}
 
 
 def measure(run) -> dict:
-    draws = run.settings["draws"] if run.steps is None else 1000 * run.steps
+    draws = run.settings["draws"] if run.max_steps is None else 1000 * run.max_steps
     rows = {"M": _row(card_mask_law(N), None)}
     for name, (protocol, edges, per_question, cardinality) in LAWS.items():
         exact = prefix_law(edge_law(card_mask_law(N), edges, per_question), cardinality)

@@ -15,13 +15,13 @@ import torch
 from anygiven import TabularDensity
 from anygiven.datasets.uci import uci_table
 from anygiven.inference import log_prob, order_ensemble
-from anygiven.lattice import BernoulliEvidence, Blend, CardMask, Glimpse, Joint, Looks
+from anygiven.lattice import ARDM, BernoulliEvidence, Blend, CardMask, Glimpse, Joint
 from anygiven.variables import read_table
 
 LAWS = {
     "MAC": Glimpse(CardMask(), cardinality=True),
-    "ARDM, the default": Looks(Joint()),
-    "half of each": Blend((Glimpse(CardMask(), cardinality=True), Looks(Joint())), (0.5, 0.5)),
+    "ARDM, the default": ARDM(Joint()),
+    "half of each": Blend((Glimpse(CardMask(), cardinality=True), ARDM(Joint())), (0.5, 0.5)),
 }
 QUESTIONS = {"joint": Joint(), "marginal": CardMask(), "conditional": BernoulliEvidence(0.5)}
 N_ORDERS = 8
@@ -52,7 +52,7 @@ def measure(run) -> dict:
         density = TabularDensity(
             schema=dict.fromkeys(train.columns, "continuous"), workload=law, width=settings["width"],
             n_components=settings["n_components"], max_minutes=run.minutes or settings["minutes"],
-            max_steps=run.steps or 1_000_000, random_state=run.seed,
+            max_steps=run.max_steps or 1_000_000, random_state=run.seed,
         )  # fmt: skip
         laws[name] = run.part(name, lambda d=density: scores(d.fit(train), test, settings["questions_per_row"]))
     return {"data": f"UCI {settings['table']}, {len(train)} train and {len(test)} test rows", "laws": laws}

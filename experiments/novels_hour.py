@@ -29,7 +29,7 @@ def measure(run) -> dict:
 
 
 def one(run, length: int) -> dict:
-    smoke = run.steps is not None
+    smoke = run.max_steps is not None
     model, facts = hour_model(run, length)
     n = 2 if smoke else run.settings["chunks"]
     symbols = np.asarray(corpus("train").symbols[: 10_000 if smoke else None])

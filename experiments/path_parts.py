@@ -24,7 +24,7 @@ from _novels import (
     with_gelu,
     without_neighbours,
 )
-from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path, Shared
+from anygiven.lattice import BernoulliEvidence, Blend, Objective, Path, SharedPaths
 
 
 def without_places(model) -> None:
@@ -90,7 +90,7 @@ METHODS = {
     "no joint paths": Variant(objective=shared((0.0, 0.2, 0.6, 0.2))),
     "all kinds alike": Variant(objective=shared((0.25, 0.25, 0.25, 0.25))),
     "cardinality weights": Variant(objective=CardinalityWeighted(ALL_KINDS)),
-    "eight paths a batch": Variant(objective=Shared(ALL_KINDS)),
+    "eight paths a batch": Variant(objective=SharedPaths(ALL_KINDS)),
     "length curriculum": Variant(objective=LengthCurriculum(ALL_KINDS)),
 }
 KINDS = ("joint", "marginal", "conditional")
@@ -110,7 +110,7 @@ def measured(run, methods: dict[str, Variant]) -> dict:
 
 
 def one(run, variant: Variant) -> dict:
-    smoke, length = run.steps is not None, run.settings["length"]
+    smoke, length = run.max_steps is not None, run.settings["length"]
     more = {} if smoke else variant.settings
     model, outcome = fit(run, "path", variant.objective, length, adjust=variant.adjust, **more)
     held = held_chunks(length, 2 if smoke else run.settings["chunks"], "valid")

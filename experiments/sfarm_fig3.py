@@ -36,7 +36,7 @@ def measure(run) -> dict:
 
 
 def one(run, name: str) -> dict:
-    smoke, domains = run.steps is not None, domains_of(name)
+    smoke, domains = run.max_steps is not None, domains_of(name)
     model, facts = trained(run, name)
     data = held(name, 2 if smoke else run.settings["images"], domains)
     shares = {f"{share:.0%}": {**figures(model, data, share, domains, smoke),

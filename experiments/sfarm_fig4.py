@@ -63,7 +63,7 @@ def compared(uniform: dict, other: dict) -> dict:
 
 
 def one(run, which: str, workload: str) -> dict:
-    smoke, domains = run.steps is not None, domains_of(SET)
+    smoke, domains = run.max_steps is not None, domains_of(SET)
     minutes = short_minutes_of(run) if which == "unet" else None
     model, facts = trained(run, SET, which, workload, minutes=minutes)
     data = held(SET, 2 if smoke else run.settings["images"], domains)

@@ -30,7 +30,7 @@ def measure(run) -> dict:
 
 
 def one(run, name: str) -> dict:
-    smoke, domains = run.steps is not None, domains_of(name)
+    smoke, domains = run.max_steps is not None, domains_of(name)
     model, facts = trained(run, name)
     n = 1 if smoke else run.settings["images"]
     channels = domains.domain.n_channels

@@ -81,7 +81,7 @@ class Judge:
     """Draws along paths, and how far the images are from real ones."""
 
     def __init__(self, run):
-        self.smoke, self.seed, self.domains = run.steps is not None, run.seed, domains_of(SET)
+        self.smoke, self.seed, self.domains = run.max_steps is not None, run.seed, domains_of(SET)
         self.model, self.facts = trained(run, SET)
         self.classifier, self.accuracy = trained_classifier(run.settings["epochs"], self.smoke)
         self.n = 4 if self.smoke else run.settings["images"]

@@ -44,7 +44,7 @@ def measure(run) -> dict:
 
 
 def long_run(run) -> dict:
-    smoke, domains = run.steps is not None, domains_of(SET)
+    smoke, domains = run.max_steps is not None, domains_of(SET)
     model, facts = trained(run, SET)
     test = held(SET, 2 if smoke else run.settings["images"], domains)
     some = held(SET, 2 if smoke else 1000, domains)
@@ -57,7 +57,7 @@ def long_run(run) -> dict:
 
 def short_run(run) -> dict:
     """Nats of whole images in raster order and in random orders, by looks."""
-    smoke, domains = run.steps is not None, domains_of(SET)
+    smoke, domains = run.max_steps is not None, domains_of(SET)
     model, facts = trained(run, SET, "unet", "modes", minutes=short_minutes_of(run))
     few = held(SET, 2 if smoke else WATCHED, domains, "valid")  # those of the curves
     raster = nats_by_edges(model, few, Joint(), 1 if smoke else run.settings["edges"])

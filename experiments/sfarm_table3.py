@@ -16,9 +16,9 @@ __all__ = ["METHODS", "SCALES", "draw", "measure", "table"]
 
 SCALES = {
     "laptop": {"unet": UNET, "convolutions": CONVOLUTIONS, "minutes": 6.0, "images": 100, "edges": 32, "looks": 8,
-               "components": 10},
+               "n_components": 10},
     "paper": {"unet": PAPER_CIFAR, "convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14, "images": 2000,
-              "edges": 32, "looks": 32, "components": 30},
+              "edges": 32, "looks": 32, "n_components": 30},
 }  # fmt: skip
 
 

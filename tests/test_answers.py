@@ -153,7 +153,7 @@ def test_values_are_matched_to_rows_by_their_labels(density, rows):
     with pytest.raises(QuestionError, match="other row labels"):
         weight.cdf(values.reset_index(drop=True))
     with pytest.raises(QuestionError, match="different row labels"):
-        density.log_prob(query=rows[["weight"]], evidence=rows[["visits"]].sample(frac=1, random_state=0))
+        density.log_prob(query=rows[["weight"]], given=rows[["visits"]].sample(frac=1, random_state=0))
 
 
 def test_empty_tables_have_empty_answers(density, table):
@@ -161,7 +161,7 @@ def test_empty_tables_have_empty_answers(density, table):
     assert len(density.conditional("weight", nothing).mean) == 0
     assert density.predict(nothing, "grade").shape == (0,)
     assert density.predict_proba(nothing, "grade").shape == (0, 3)
-    assert len(density.sample(2, evidence=nothing)) == 0
+    assert len(density.sample(2, given=nothing)) == 0
 
 
 def test_numbers_in_two_values_answer_as_other_numbers_do():

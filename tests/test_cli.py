@@ -163,7 +163,7 @@ def test_other_mistakes(model_folder, csv_file, tmp_path):
     one_sentence(run("fit", tmp_path / "no.csv", "--out", tmp_path / "m", code=2), "no file")
     one_sentence(run("fit", csv_file, "--out", tmp_path / "a" / "m", code=2), "no folder")
     one_sentence(run("fit", csv_file, "--out", tmp_path, code=2), "not a model")
-    one_sentence(run("fit", csv_file, "--out", tmp_path / "m", "--minutes", "-1", code=2), "greater than nought")
+    one_sentence(run("fit", csv_file, "--out", tmp_path / "m", "--minutes", "-1", code=2), "greater than zero")
     one_sentence(run("fit", csv_file, "--out", tmp_path / "m", "--column", "zz=count", code=2), "'zz'")
     one_sentence(run("describe", tmp_path, code=2), "not a model")
     one_sentence(run("score", model_folder, csv_file, "--given", "city", code=2), "--query")

@@ -46,8 +46,8 @@ def test_it_learns_the_images(density):
 def test_parts_of_an_image_add_up(density):
     """log p(left) + log p(right | left) = log p(all) along one path that reveals the left first, nearly."""
     images, left = bars(50, seed=6), draw_mask("left", (6, 6))
-    first = density.log_prob(images, where=left)
-    then = density.log_prob(images, where=~left, given=left)
+    first = density.log_prob(images, query=left)
+    then = density.log_prob(images, query=~left, given=left)
     assert (first + then).mean() == pytest.approx(density.log_prob(images).mean(), abs=1.0)
 
 
@@ -104,7 +104,7 @@ def test_it_clones():
 @pytest.mark.parametrize("element", ["pixel", "channel"])
 def test_every_network_takes_colours(network, element):
     density = ag.ImageDensity(element=element, network=network, width=16, depth=1, max_steps=2, batch_size=4,
-                              components=2, verbose=False)  # fmt: skip
+                              n_components=2, verbose=False)  # fmt: skip
     density.fit(colours(40))
     assert np.isfinite(density.bits_per_dim(colours(2)))
     drawn = density.inpaint(colours(1)[0], draw_mask("top", (4, 4)), n=2, steps=2, temperature=0.8)
@@ -165,7 +165,7 @@ def test_black_and_white_comes_back_as_it_was_given(tmp_path):
 
 
 def test_a_checkpoint_of_another_element_is_not_resumed(tmp_path):
-    options = {"max_steps": 2, "width": 16, "depth": 1, "verbose": False, "components": 2}
+    options = {"max_steps": 2, "width": 16, "depth": 1, "verbose": False, "n_components": 2}
     for element in ("pixel", "channel"):
         kept = ag.ImageDensity(element=element, checkpoint=str(tmp_path / "c"), **options)
         kept.fit(np.asfortranarray(colours(30)))  # any layout in memory
@@ -243,16 +243,18 @@ def test_what_is_neither_asked_nor_given_need_not_be_a_number(density):
     images = bars(2).astype(float)
     where, given = np.zeros((6, 6), dtype=bool), np.zeros((6, 6), dtype=bool)
     where[:2], given[4:] = True, True
-    whole = density.log_prob(images, where=where, given=given)
+    whole = density.log_prob(images, query=where, given=given)
     images[:, 3] = np.nan
-    assert np.array_equal(density.log_prob(images, where=where, given=given), whole)
+    assert np.array_equal(density.log_prob(images, query=where, given=given), whole)
     with pytest.raises(ImageError, match="not numbers"):
         density.log_prob(images)
 
 
 def test_one_channel_given_the_others():
     images = colours(24)
-    model = ag.ImageDensity(element="channel", max_steps=2, components=2, width=16, depth=1, verbose=False).fit(images)
+    model = ag.ImageDensity(element="channel", max_steps=2, n_components=2, width=16, depth=1, verbose=False).fit(
+        images
+    )
     given = np.zeros(images.shape[1:], dtype=bool)
     given[..., :2] = True
     log_p = model.log_prob(images[:3], given=given)
@@ -325,7 +327,7 @@ def test_wrong_questions_get_one_sentence(density):
         (lambda: density.inpaint(image[:5], known), "cut or scale"),
         (lambda: density.inpaint(image * 7, known), "between 0 and 1"),
         (lambda: density.log_prob(bars(3), given=np.ones((2, 6, 6), dtype=bool)), "3 images and 2 masks"),
-        (lambda: density.log_prob(bars(1), where=known, given=known), "both asked and given"),
+        (lambda: density.log_prob(bars(1), query=known, given=known), "both asked and given"),
         (lambda: density.sample(0), "n is 0; it must be a whole number of at least 1"),
         (lambda: density.log_prob(bars(1), orders=-1), "orders is -1"),
         (lambda: density.elbo(bars(1), n=0), "n is 0"),
@@ -339,10 +341,10 @@ def test_wrong_questions_get_one_sentence(density):
         (lambda: ag.ImageDensity(kernel=2.5).fit(bars(30)), "kernel is 2.5"),
         (lambda: ag.ImageDensity(n_strides=9).fit(bars(30)), "n_strides is 9"),
         (lambda: ag.ImageDensity(dropout=2).fit(bars(30)), "at least 0 and below 1"),
-        (lambda: ag.ImageDensity(components="a").fit(bars(30)), "components is 'a'"),
+        (lambda: ag.ImageDensity(n_components="a").fit(bars(30)), "n_components is 'a'"),
         (lambda: ag.ImageDensity(random_state="a").fit(bars(30)), "random_state is 'a'"),
         (lambda: ag.ImageDensity(workload=["modes"]).fit(bars(30)), "not a workload for images"),
-        (lambda: density.sample(1, temperature="hot"), "greater than nought"),
+        (lambda: density.sample(1, temperature="hot"), "greater than zero"),
         (lambda: density.sample(1, random_state="a"), "random_state is 'a'"),
         (lambda: density.log_prob(np.zeros((2, 6, 6, 3), dtype=np.uint8)), "make them grey"),
         (lambda: density.inpaint(bars(2), known), "inpaint takes one"),
@@ -350,11 +352,11 @@ def test_wrong_questions_get_one_sentence(density):
         (lambda: draw_mask("noise", (6, 6), share=2), "between 0 and 1"),
         (lambda: draw_mask("box", (6, 6), share=0.5), "has no option share"),
         (lambda: density.sample(1, steps=0), "at least 1"),
-        (lambda: density.sample(1, temperature=0), "greater than nought"),
+        (lambda: density.sample(1, temperature=0), "greater than zero"),
         (lambda: ag.ImageDensity(network="mlp").fit(bars(30)), "no network 'mlp' for images"),
         (lambda: ag.ImageDensity(workload="gaps").fit(bars(30)), "not a workload for images"),
         (lambda: ag.ImageDensity(element="row").fit(bars(30)), "no element"),
-        (lambda: ag.ImageDensity(components=0).fit(colours(30)), "need a mixture"),
+        (lambda: ag.ImageDensity(n_components=0).fit(colours(30)), "need a mixture"),
         (lambda: draw_mask("heart", (6, 6)), "no mask"),
         (lambda: density.inpaint(np.zeros((10, 10, 1), dtype=np.uint8), known), "cut or scale"),
         (lambda: density.inpaint(np.zeros((6, 6, 3), dtype=np.uint8), known), "make them grey"),
@@ -610,7 +612,7 @@ def test_questions_that_were_never_trained_are_answered_with_a_warning():
     with pytest.warns(AnyGivenWarning, match="workload='any'"):
         density.inpaint(image, left)
     with pytest.warns(AnyGivenWarning, match="workload='any'"):
-        density.log_prob(bars(2), where=left)
+        density.log_prob(bars(2), query=left)
     density.log_prob(bars(2))
 
 

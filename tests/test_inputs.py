@@ -157,7 +157,7 @@ def test_strange_evidence_is_answered_with_a_warning(fitted):
     with pytest.warns(AnyGivenWarning, match="n = -2 is not possible"):
         fitted.conditional("x", {"n": -2})
     with pytest.warns(AnyGivenWarning, match=r"n = 2.5 is not possible"):
-        fitted.sample(1, evidence={"n": 2.5})
+        fitted.sample(1, given={"n": 2.5})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted.conditional("n", {"x": 0.3})
@@ -204,7 +204,7 @@ def test_the_imputers_draws_follow_its_random_state():
 
 def test_what_is_given_comes_back_bit_for_bit(fitted):
     x = 0.1234567890123
-    assert (fitted.sample(30, evidence={"x": x})["x"] == x).all()
+    assert (fitted.sample(30, given={"x": x})["x"] == x).all()
 
 
 # ------------------------------------------------------------------ weights
@@ -342,7 +342,7 @@ def test_nanoseconds_that_are_given_come_back():
     stamps = pd.Series(pd.to_datetime(RNG.integers(1_500_000_000_000_000_000, 1_600_000_000_000_000_000, N)))
     assert stamps.dtype == "datetime64[ns]"
     density = quick(pd.DataFrame({"t": stamps, "x": RNG.normal(size=N)}))
-    assert (density.sample(2, evidence=stamps.head(5).to_frame("t"))["t"] == stamps.head(5).repeat(2).array).all()
+    assert (density.sample(2, given=stamps.head(5).to_frame("t"))["t"] == stamps.head(5).repeat(2).array).all()
 
 
 def test_durations_end_at_nought_and_hours_are_a_grid():

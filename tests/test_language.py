@@ -3,13 +3,13 @@
 import pytest
 
 from anygiven.errors import QuestionError
-from anygiven.estimators.language import parse_evidence, parse_question
+from anygiven.estimators.language import parse_given, parse_question
 
 
 def test_the_example():
     parsed = parse_question("price, area | rooms=3, city='New York'")
     assert parsed.query == {"price": None, "area": None}
-    assert parsed.evidence == {"rooms": 3.0, "city": "New York"}
+    assert parsed.given == {"rooms": 3.0, "city": "New York"}
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_example():
 )
 def test_what_is_understood(text, query, evidence):
     parsed = parse_question(text)
-    assert (parsed.query, parsed.evidence) == (query, evidence)
+    assert (parsed.query, parsed.given) == (query, evidence)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_what_is_refused_in_one_sentence(text, message):
 
 
 def test_evidence_alone():
-    assert parse_evidence("a=1, b='x y'") == {"a": 1.0, "b": "x y"}
-    assert parse_evidence("") == {}
+    assert parse_given("a=1, b='x y'") == {"a": 1.0, "b": "x y"}
+    assert parse_given("") == {}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_evidence_alone():
 )
 def test_questions_as_others_write_them(text):
     parsed = parse_question(text)
-    assert (parsed.query, parsed.evidence) == ({"price": None}, {"rooms": 3.0})
+    assert (parsed.query, parsed.given) == ({"price": None}, {"rooms": 3.0})
 
 
 def test_given_inside_quotes_is_a_name():

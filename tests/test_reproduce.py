@@ -15,7 +15,7 @@ from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
 from anygiven.lattice import Joint
 from anygiven.training import Data
-from anygiven.variables.domains import Alike, Levels
+from anygiven.variables.domains import Levels, SharedDomain
 
 runner = CliRunner()
 
@@ -75,7 +75,7 @@ RUNS = [(name, scale) for name in find_experiments() for scale in load_experimen
 def test_one_step_of_every_experiment(name, scale, small_data, tmp_path, monkeypatch):
     if scale == "paper" and name != "mac-table7":
         monkeypatch.setattr("anygiven.cli.reproduce.load_experiment", only_the_first)
-    results = reproduce(name, scale, minutes=None, steps=1, seed=0, out=tmp_path)
+    results = reproduce(name, scale, minutes=None, max_steps=1, seed=0, out=tmp_path)
     stem = name if scale == "laptop" else f"{name}-{scale}"
     assert json.loads((tmp_path / f"{stem}.json").read_text()) == json.loads(json.dumps(results, default=float))
     assert (tmp_path / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
@@ -131,7 +131,7 @@ def test_sampled_edges_add_up_to_the_whole_path():
     load_experiment("sfarm-table2")  # puts what experiments share on the path
     from _images import nats, nats_by_edges
 
-    domains = Alike(Levels((3, 1)), (4, 4))
+    domains = SharedDomain(Levels((3, 1)), (4, 4))
     model = build_model(domains, Architecture("transformer", 16, 1, 0.0, 0), 0).eval()
     cells = torch.zeros(200, 16, 4)
     cells[..., 0] = torch.randint(2, (200, 16), generator=torch.Generator().manual_seed(0)).float()

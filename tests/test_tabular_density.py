@@ -35,16 +35,16 @@ def test_an_answer_does_not_depend_on_its_batch(density, table):
 
 def test_conditional_log_prob_by_both_methods(density, table):
     full = table.dropna()
-    direct = density.log_prob(query=full[["weight"]], evidence=full[["grade", "visits"]])
-    ratio = density.log_prob(query=full[["weight"]], evidence=full[["grade", "visits"]], method="ratio")
+    direct = density.log_prob(query=full[["weight"]], given=full[["grade", "visits"]])
+    ratio = density.log_prob(query=full[["weight"]], given=full[["grade", "visits"]], method="ratio")
     assert abs(direct.mean() - ratio.mean()) < 0.5
     assert direct.mean() > density.log_prob(query=full[["weight"]]).mean()  # the grade tells about the weight
 
 
 def test_one_row_of_evidence_serves_all_queries(density):
     query = pd.DataFrame({"weight": [60.0, 90.0]})
-    high = density.log_prob(query=query, evidence={"grade": "high"})
-    low = density.log_prob(query=query, evidence={"grade": "low"})
+    high = density.log_prob(query=query, given={"grade": "high"})
+    low = density.log_prob(query=query, given={"grade": "low"})
     assert high[1] - high[0] > low[1] - low[0]
 
 
@@ -140,7 +140,7 @@ def test_plots_can_be_drawn(density):
         (lambda d: d.conditional("city", {"weight": "heavy"}), SchemaError, "not a number"),
         (lambda d: d.conditional("city", {"weight": float("inf")}), TableError, "infinite"),
         (lambda d: d.conditional(["city", "city"]), QuestionError, "different columns"),
-        (lambda d: d.log_prob(query={"city": ["Oslo"]}, evidence={"city": ["Oslo"]}), QuestionError, "both asked"),
+        (lambda d: d.log_prob(query={"city": ["Oslo"]}, given={"city": ["Oslo"]}), QuestionError, "both asked"),
         (lambda d: d.log_prob(), QuestionError, "Nothing is asked"),
         (lambda d: d.log_prob(pd.DataFrame({"colour": [1]})), SchemaError, "no column 'colour'"),
         (lambda d: d.log_prob(pd.DataFrame({"city": ["Rome"]})), SchemaError, "never 'Rome'"),
@@ -172,7 +172,7 @@ def test_samples_look_like_the_table(density, table):
 
 
 def test_samples_keep_the_evidence(density):
-    drawn = density.sample(50, evidence={"city": "New York", "weight": 81.5}, steps=2, random_state=1)
+    drawn = density.sample(50, given={"city": "New York", "weight": 81.5}, steps=2, random_state=1)
     assert (drawn["city"] == "New York").all()
     assert np.allclose(drawn["weight"], 81.5, atol=1e-3)
 

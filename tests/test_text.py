@@ -10,9 +10,9 @@ from sklearn.base import clone
 import anygiven as ag
 from anygiven.errors import AnyGivenError, QuestionError, TextError
 from anygiven.estimators.text import Chunks
-from anygiven.lattice import Canonical, CardMask, Glimpse, Joint, Looks, WholePath
+from anygiven.lattice import ARDM, Canonical, CardMask, Glimpse, Joint, WholePath
 from anygiven.networks.neighbours import GRAMS, Neighbours
-from anygiven.variables.domains import Alike, Categorical
+from anygiven.variables.domains import CategoricalDomain, SharedDomain
 from anygiven.variables.text import TEXT8, Alphabet, read_corpus
 
 BOOK = "the cat sat on the mat. a dog sat on a log. the dog ran to the cat. " * 60
@@ -68,7 +68,7 @@ def test_blanks_only_and_no_blanks(density):
 
 
 def test_conditional_has_the_likeliest_on_top(density):
-    character = density.conditional(5, evidence="the c_t sat")
+    character = density.conditional(5, given="the c_t sat")
     (best, p), *_ = character.top(3)
     assert best == "a"
     assert p == max(character.probabilities.values())
@@ -77,9 +77,9 @@ def test_conditional_has_the_likeliest_on_top(density):
 
 def test_log_prob_agrees_with_its_conditionals(density):
     """log p(ab | evidence) = log p(a | evidence) + log p(b | evidence, a), as far as a trained model keeps it."""
-    asked = density.log_prob("the cat", evidence="the __t")[0]
-    first = density.conditional(4, evidence="the __t").log_prob("c")
-    then = density.conditional(5, evidence="the c_t").log_prob("a")
+    asked = density.log_prob("the cat", given="the __t")[0]
+    first = density.conditional(4, given="the __t").log_prob("c")
+    then = density.conditional(5, given="the c_t").log_prob("a")
     assert asked == pytest.approx(first + then, abs=0.3)
 
 
@@ -92,7 +92,7 @@ def test_strings_may_be_short_but_not_long(density):
 
 
 def test_samples_begin_as_told_and_follow_the_seed(density):
-    drawn = density.sample(3, start="a dog")
+    drawn = density.sample(3, given="a dog")
     assert all(text.startswith("a dog") and len(text) == 16 for text in drawn)
     assert density.sample(2, random_state=1) == density.sample(2, random_state=1)
 
@@ -117,7 +117,7 @@ def test_bytes_are_asked_as_they_were_learnt(bytes_density):
     assert bytes_density.log_prob("größe und")[0] > bytes_density.log_prob("grünz und")[0] + 1
     assert bytes_density.bits_per_character("größe und güte. süße äpfel") < 2
     assert "größe und" in bytes_density.fill("gr__ße und", n=9, temperature=0.5, random_state=0)  # ö has two bytes
-    assert bytes_density.sample(1, start="süße ä")[0].startswith("süße ä")
+    assert bytes_density.sample(1, given="süße ä")[0].startswith("süße ä")
     with pytest.raises(QuestionError, match="length is 24"):
         bytes_density.log_prob("ä" * 13)
     assert bytes_density.log_prob("日本").shape == (1,)  # unlikely, and still bytes
@@ -234,14 +234,14 @@ def test_wrong_files_and_questions(density, tmp_path):
     with pytest.raises(QuestionError, match="no place 99"):
         density.conditional(99)
     with pytest.raises(QuestionError, match="is 'h' in the evidence"):
-        density.conditional(1, evidence="the")
+        density.conditional(1, given="the")
     with pytest.raises(QuestionError, match="nothing to fill"):
         density.fill("")
 
 
 def test_odd_questions_get_one_sentence(density):
     wrong = [
-        (lambda: density.log_prob("the dog", evidence="the cat"), "different characters at place 4"),
+        (lambda: density.log_prob("the dog", given="the cat"), "different characters at place 4"),
         (lambda: density.log_prob("the dog", order="backwards"), "is not an order"),
         (lambda: density.log_prob("the dog", order=Canonical((0, 1, 2))), "each of the 16 places"),
         (lambda: density.log_prob(3), "int is not one"),
@@ -251,7 +251,7 @@ def test_odd_questions_get_one_sentence(density):
         (lambda: density.conditional(5, ["the"]), "one string"),
         (lambda: density.fill("a_", blank=None), "must be one character"),
         (lambda: density.fill("a_", groups="any"), "groups is 'any'"),
-        (lambda: density.sample(start=None), "start is a string"),
+        (lambda: density.sample(given=None), "start is a string"),
     ]
     for ask, says in wrong:
         with pytest.raises(AnyGivenError, match=says):
@@ -300,7 +300,7 @@ def test_one_short_document_does_not_spoil_the_plan():
 @pytest.mark.parametrize("n_symbols", [27, 62, 94, 126])
 def test_hashed_n_grams_tell_all_their_characters_apart(n_symbols):
     """Whatever the size of the alphabet, changing one character of an n-gram moves it to another row."""
-    domains = Alike(Categorical(tuple(map(str, range(n_symbols))), (1,) * n_symbols), (9,))
+    domains = SharedDomain(CategoricalDomain(tuple(map(str, range(n_symbols))), (1,) * n_symbols), (9,))
     torch.manual_seed(0)
     neighbours, generator = Neighbours(domains, 64), torch.Generator().manual_seed(0)
     cells = torch.zeros(200, 9, 4)
@@ -323,7 +323,7 @@ def test_hashed_n_grams_tell_all_their_characters_apart(n_symbols):
 
 
 @pytest.mark.parametrize("network", ["path", "transformer"])
-@pytest.mark.parametrize("objective", [WholePath(CardMask()), Glimpse(CardMask()), Looks(Joint())],
+@pytest.mark.parametrize("objective", [WholePath(CardMask()), Glimpse(CardMask()), ARDM(Joint())],
                          ids=lambda o: type(o).__name__)  # fmt: skip
 def test_every_objective_trains_every_network(network, objective):
     density = ag.TextDensity(length=8, network=network, workload=objective, max_steps=2, width=16, depth=1,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 __all__ = [
+    "Answer",
     "AnyGivenError",
     "AnyGivenWarning",
     "AnyOrderImputer",
-    "Conditional",
     "ImageDensity",
     "TabularDensity",
     "TextDensity",
@@ -23,7 +23,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from anygiven.errors import AnyGivenError, AnyGivenWarning
-    from anygiven.estimators import AnyOrderImputer, Conditional, ImageDensity, TabularDensity, TextDensity
+    from anygiven.estimators import Answer, AnyOrderImputer, ImageDensity, TabularDensity, TextDensity
     from anygiven.variables.images import draw_mask
 
 

@@ -27,11 +27,11 @@ class AnyOrderModel(nn.Module, ABC):
 
     @abstractmethod
     def look(
-        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
+        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, masking_mode: Tensor | None = None
     ) -> Conditionals:
         """The conditionals of all variables (or of the given columns) from this evidence.
 
-        `mode` (B,) is the masking mode that the evidence is from, for networks that want to know; 0: unsaid.
+        `masking_mode` (B,) is the masking mode that the evidence is from, for networks that want to know; 0: unsaid.
         """
 
     @abstractmethod
@@ -59,16 +59,16 @@ class Unrolled(AnyOrderModel):
     """Keeps the contract by looks alone: a path is unrolled into rows, in chunks that fit memory."""
 
     def forward(self, x: Tensor, path) -> Conditionals:
-        found = self.look(x, path.known_at(0), mode=path.mode)
+        found = self.look(x, path.known_at(0), masking_mode=path.masking_mode)
         for t in range(1, path.n_steps):
-            found = self.look(x, path.known_at(t), mode=path.mode).where(path.asked_at(t), found)
+            found = self.look(x, path.known_at(t), masking_mode=path.masking_mode).where(path.asked_at(t), found)
         return found
 
     def log_prob(self, x: Tensor, path) -> Tensor:
         out = x.new_zeros(x.shape[:2])
         for rows, t, columns in self._looks(path):
-            mode = None if path.mode is None else path.mode[rows]
-            conditionals = self.look(x[rows], path.known_at(t)[rows], columns, mode)
+            masking_mode = None if path.masking_mode is None else path.masking_mode[rows]
+            conditionals = self.look(x[rows], path.known_at(t)[rows], columns, masking_mode)
             log_p = conditionals.log_prob(x[rows][:, columns])
             asked = path.asked_at(t)[rows][:, columns]
             patch = torch.zeros_like(out[rows]).index_copy(1, columns, torch.where(asked, log_p, 0.0))
@@ -93,10 +93,10 @@ class LookingModel(Unrolled):
         self.head = head
 
     def look(
-        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
+        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, masking_mode: Tensor | None = None
     ) -> Conditionals:
-        if self.network.takes_mode:
-            return self.head(self.network(x, is_evidence, mode), columns)
+        if self.network.takes_masking_mode:
+            return self.head(self.network(x, is_evidence, masking_mode), columns)
         return self.head(self._features(x, is_evidence), columns)
 
     def _features(self, x: Tensor, is_evidence: Tensor) -> Tensor:
@@ -131,9 +131,9 @@ class EnsembleModel(Unrolled):
         self.members = nn.ModuleList(members)
 
     def look(
-        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
+        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, masking_mode: Tensor | None = None
     ) -> Conditionals:
-        first, *others = [member.look(x, is_evidence, columns, mode) for member in self.members]  # type: ignore[operator]
+        first, *others = [member.look(x, is_evidence, columns, masking_mode) for member in self.members]  # type: ignore[operator]
         return first.average(others)
 
 
@@ -146,7 +146,7 @@ class PathModel(AnyOrderModel):
         self.head = head
 
     def look(
-        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, mode: Tensor | None = None
+        self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, masking_mode: Tensor | None = None
     ) -> Conditionals:
         step = torch.where(is_evidence, EVIDENCE, NEVER)
         asked = torch.ones(x.shape[1], dtype=torch.bool)
@@ -162,7 +162,7 @@ class PathModel(AnyOrderModel):
         return torch.where(path.is_query, self(x, path).log_prob(asked), 0.0)
 
     def walk(self, x: Tensor, path) -> Walk:
-        return CachedWalk(self, x, path)
+        return MemoryWalk(self, x, path)
 
 
 class Walk:
@@ -170,7 +170,7 @@ class Walk:
 
     def __init__(self, model: AnyOrderModel, x: Tensor, path):
         self.model, self.x, self.step, self.t = model, x.clone(), path.step.clone(), 0
-        self.mode = path.mode
+        self.masking_mode = path.masking_mode
 
     @property
     def is_done(self) -> bool:
@@ -187,7 +187,7 @@ class Walk:
         return self.is_asked.any(dim=0).nonzero().squeeze(1)
 
     def conditionals(self) -> Conditionals:
-        return self.model.look(self.x, self.step < self.t, self.columns, self.mode)
+        return self.model.look(self.x, self.step < self.t, self.columns, self.masking_mode)
 
     def reveal(self, cells: Tensor, is_revealed: Tensor | None = None) -> None:
         """Take values (B, C, 4) for this step's columns and go on; with is_revealed (B, C) for some of them only, and
@@ -203,7 +203,7 @@ class Walk:
         self.t += 1
 
 
-class CachedWalk(Walk):
+class MemoryWalk(Walk):
     """The same with a memory of what was seen: each step costs what it adds."""
 
     def __init__(self, model: PathModel, x: Tensor, path):

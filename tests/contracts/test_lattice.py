@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from anygiven.lattice import (
+    ARDM,
     EVIDENCE,
     MODES,
     NEVER,
@@ -26,7 +27,6 @@ from anygiven.lattice import (
     Joint,
     KnownAsked,
     LeftToRight,
-    Looks,
     Mixture,
     Objective,
     Protocol,
@@ -37,7 +37,7 @@ from anygiven.lattice import (
     RandomSlant,
     RegionEvidence,
     RegionMode,
-    Shared,
+    SharedPaths,
     Slanted,
     SomeOf,
     Strided,
@@ -67,12 +67,12 @@ PROTOCOLS = [
     RegionMode(SHAPE, lambda n, shape, generator: torch.arange(N).expand(n, 1, N) % 2 == 0),
 ]  # fmt: skip
 OBJECTIVES = [
-    *(Looks(w, p) for w in WORKLOADS for p in PROTOCOLS[:3]),
+    *(ARDM(w, p) for w in WORKLOADS for p in PROTOCOLS[:3]),
     *(WholePath(w, p) for w in WORKLOADS for p in PROTOCOLS),
     *(Glimpse(w, p, e, c) for w in WORKLOADS for p in PROTOCOLS[:4] for e in (False, True) for c in (False, True)),
-    Blend((Looks(), WholePath(CardMask())), (0.5, 0.5)),
-    Alternating((Looks(), WholePath(CardMask())), (0.5, 0.5)),
-    Shared(WholePath(CardMask()), 3),
+    Blend((ARDM(), WholePath(CardMask())), (0.5, 0.5)),
+    Alternating((ARDM(), WholePath(CardMask())), (0.5, 0.5)),
+    SharedPaths(WholePath(CardMask()), 3),
     Growing(WholePath(CardMask())),
     Window(WholePath(Joint()), 3, 0.5),
     Activations(Anywhere(SHAPE)),
@@ -218,9 +218,9 @@ def test_level_losses_plan_equal_groups():
 
 def test_shared_paths_are_few_and_fit_every_row():
     full = torch.ones(40, N, dtype=torch.bool)
-    path, _ = Shared(WholePath(CardMask(), RandomOrder()), 3).draw(full, torch.Generator().manual_seed(0))
+    path, _ = SharedPaths(WholePath(CardMask(), RandomOrder()), 3).draw(full, torch.Generator().manual_seed(0))
     assert len(path.step.unique(dim=0)) <= 3
-    path, weights = Shared(WholePath(CardMask()), 3).draw(present(), torch.Generator().manual_seed(0))
+    path, weights = SharedPaths(WholePath(CardMask()), 3).draw(present(), torch.Generator().manual_seed(0))
     assert not (path.is_query & ~present()).any()
     assert float(weights[~present()].sum()) == 0
 

@@ -21,15 +21,20 @@ from anygiven.lattice import (
 )
 from anygiven.model import PathModel, any_order_model
 from anygiven.networks import NETWORKS, PathNetwork
-from anygiven.networks.path_convolutions import LookSight, ScanSight, sights
+from anygiven.networks.path_convolutions import LookVisibility, ScanVisibility, visibilities
 from anygiven.networks.path_transformer import buckets, fused, n_tokens, two_kinds
-from anygiven.variables.domains import Alike, Binary, Categorical, Levels
+from anygiven.variables.domains import Binary, CategoricalDomain, Levels, SharedDomain
 
-TABLE = [Categorical(("a", "b", "c"), (3, 2, 1)), Binary((0, 1), (4, 6)), Categorical(("x", "y"), (1, 1))] * 3
-TEXT = Alike(Categorical(tuple("abcde"), (5, 4, 3, 2, 1)), (9,))
+TABLE = [
+    CategoricalDomain(("a", "b", "c"), (3, 2, 1)),
+    Binary((0, 1), (4, 6)),
+    CategoricalDomain(("x", "y"), (1, 1)),
+] * 3
+TEXT = SharedDomain(CategoricalDomain(tuple("abcde"), (5, 4, 3, 2, 1)), (9,))
 WORLDS = {
-    "table": TABLE, "text": TEXT, "image": Alike(Levels((5, 4)), (3, 4)), "colour": Alike(Levels((5, 4, 3), 3), (3, 3)),
-    "channels": Alike(Levels((5, 4, 3)), (2, 2, 3)),
+    "table": TABLE, "text": TEXT, "image": SharedDomain(Levels((5, 4)), (3, 4)),
+    "colour": SharedDomain(Levels((5, 4, 3), 3), (3, 3)),
+    "channels": SharedDomain(Levels((5, 4, 3)), (2, 2, 3)),
 }  # fmt: skip
 KIND = {"colour": "image", "channels": "image"}
 CASES = [
@@ -70,7 +75,7 @@ def fitted(protocol, domains):
     """The same for this world's variables, or its grid."""
     if isinstance(protocol, Canonical) and protocol.order:
         return Canonical(tuple(reversed(range(len(domains)))))
-    is_grid = isinstance(domains, Alike) and len(domains.shape) > 1
+    is_grid = isinstance(domains, SharedDomain) and len(domains.shape) > 1
     return Slanted(domains.shape, protocol.slant) if isinstance(protocol, Slanted) and is_grid else protocol
 
 
@@ -89,7 +94,7 @@ def test_cache_equals_no_cache(name, world, protocol, workload):
 @pytest.mark.parametrize("n_strides", [1, 2, 3, 4])
 def test_however_far_neighbours_are(n_strides):
     """Walks and lines that cannot see each other give the numbers of raster order in one pass."""
-    domains = Alike(Levels((5, 4)), (9, 10))
+    domains = SharedDomain(Levels((5, 4)), (9, 10))
     model, x = model_for("convolutions", domains, depth=4, n_strides=n_strides), rows(domains, 6)
     question = UniformEvidence().draw(torch.ones(x.shape[:2], dtype=torch.bool), torch.Generator().manual_seed(5))
     whole = whole_log_prob(model, x, Canonical().path(question))
@@ -215,13 +220,15 @@ def test_only_earlier_steps_are_seen(name, world, protocol):
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: type(w).__name__)
 def test_scans_need_no_mask_for_each_pair(shape, workload):
     """The eight scanning orders and the slants, with any evidence: kernels with holes see what masks see."""
-    domains = Alike(Levels((5, 4)), shape)
+    domains = SharedDomain(Levels((5, 4)), shape)
     model, x = model_for("convolutions", domains), rows(domains)
     orders = [Canonical(scan_order(domains.shape, number)) for number in range(N_SCANS)]
     for protocol in orders + [Slanted(domains.shape, slant) for slant in SLANTS]:
         path = protocol.path(workload.draw(torch.ones(x.shape[:2], dtype=torch.bool), torch.Generator().manual_seed(5)))
-        kinds = {type(sight) for _, sight in sights(path.step, model.network.shape, model.network.scans)}
-        assert kinds <= {ScanSight, LookSight}
+        kinds = {
+            type(visibility) for _, visibility in visibilities(path.step, model.network.shape, model.network.scans)
+        }
+        assert kinds <= {ScanVisibility, LookVisibility}
         fast = whole_log_prob(model, x, path)
         known_scans, model.network.scans = model.network.scans, []
         assert torch.allclose(fast, whole_log_prob(model, x, path), atol=1e-5)

@@ -44,7 +44,7 @@ def test_every_question_agrees_with_enumeration(world, density):
         asked = ["".join(c if p == 2 else "_" for c, p in zip(text, parts, strict=True)) for text in TEXTS]
         both = ["".join(c if p else "_" for c, p in zip(text, parts, strict=True)) for text in TEXTS]
         truth = np.array([np.log(mass(world, b) / mass(world, k)) for b, k in zip(both, known, strict=True)])
-        found = density.log_prob(asked, evidence=known)
+        found = density.log_prob(asked, given=known)
         off.append(float(np.dot(list(world.values()), np.abs(truth - found))))
     assert len(off) == 3**LENGTH - 2**LENGTH
     assert np.mean(off) < 0.07

@@ -7,7 +7,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anygiven.estimators.conditional import Conditional
+from anygiven.estimators.answers import Answer
 from anygiven.heads import TableHead
 from anygiven.inference.distributions import Categories, distribution_of
 from anygiven.variables import infer_schema, read_table
@@ -45,7 +45,7 @@ COLUMNS = {
 }
 
 
-def answer_of(kind: str, seed: int, n: int, wildness: float) -> Conditional:
+def answer_of(kind: str, seed: int, n: int, wildness: float) -> Answer:
     """The conditional of a random column under a random head: no training, any shape of answer."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({kind: gaps(COLUMNS[kind](rng, n), rng)})
@@ -57,7 +57,7 @@ def answer_of(kind: str, seed: int, n: int, wildness: float) -> Conditional:
         parameter.data.add_(wildness * torch.randn_like(parameter))
     with torch.no_grad():
         conditional = head(torch.randn(1, WIDTH)).of(0)
-    return Conditional(variable, distribution_of(variable.domain, conditional), {})
+    return Answer(variable, distribution_of(variable.domain, conditional), {})
 
 
 def answers_of(*wildness: float):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from anygiven.lattice import CardMask, Glimpse, Joint, Looks, RandomOrder, WholePath
+from anygiven.lattice import ARDM, CardMask, Glimpse, Joint, RandomOrder, WholePath
 from anygiven.lattice.enumeration import (
     canonical_edges,
     card_mask_law,
@@ -86,7 +86,7 @@ def test_the_looser_route_has_the_same_expectation():
 
 def test_ardm_draws_a_uniform_cardinality():
     present = torch.ones(60_000, 6, dtype=torch.bool)
-    path, weights = Looks(Joint()).draw(present, torch.Generator().manual_seed(0))
+    path, weights = ARDM(Joint()).draw(present, torch.Generator().manual_seed(0))
     counts = torch.bincount(path.is_evidence.sum(1), minlength=6)
     assert chisquare(counts.numpy()).pvalue > 1e-3
     assert torch.allclose(weights.sum(1), torch.full((60_000,), 6.0))  # N/(N−|e|) over N−|e| variables

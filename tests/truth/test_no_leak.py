@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from anygiven.heads import joint_head_for
-from anygiven.lattice import Budget, Looks, RandomOrder, UniformEvidence
+from anygiven.lattice import ARDM, Budget, RandomOrder, UniformEvidence
 from anygiven.model import AnyOrderModel, any_order_model
 from anygiven.networks import NETWORKS, networks_for
 from anygiven.variables import read_table
@@ -62,7 +62,7 @@ def test_gaps_never_enter(density, table):
     """Cells that are not present are neither evidence nor asked, in any workload."""
     _, is_present = density._encode(read_table(table))
     generator = torch.Generator().manual_seed(0)
-    for objective in (Looks(), Looks(UniformEvidence())):
+    for objective in (ARDM(), ARDM(UniformEvidence())):
         path, weights = objective.draw(is_present, generator)
         assert not (path.is_evidence & ~is_present).any()
         assert float(weights[~is_present].abs().sum()) == 0

@@ -9,7 +9,7 @@ from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
 from anygiven.inference import draw, log_prob, refine
 from anygiven.lattice import Canonical, Question
-from anygiven.variables.domains import Alike, Categorical
+from anygiven.variables.domains import CategoricalDomain, SharedDomain
 
 N, N_ASKED, N_ROWS = 7, 5, 3000
 ASKED = torch.tensor([1, 2, 4, 5, 6])
@@ -18,7 +18,7 @@ ASKED = torch.tensor([1, 2, 4, 5, 6])
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 @pytest.mark.parametrize("network", ["path", "transformer"])
 def test_refined_draws_follow_the_joint(network, temperature):
-    domains = Alike(Categorical(("a", "b"), (1, 1)), (N,))
+    domains = SharedDomain(CategoricalDomain(("a", "b"), (1, 1)), (N,))
     model = build_model(domains, Architecture(network, 16, 1, 0.0, 0, n_heads=2), 0).eval()
     torch.manual_seed(0)
     for parameter in model.parameters():

@@ -12,7 +12,7 @@ import numpy as np
 from anygiven.cli.outputs import tell
 from anygiven.disk import check_file_place, is_stream, write_whole
 from anygiven.errors import QuestionError, require
-from anygiven.estimators.conditional import Conditional
+from anygiven.estimators.answers import Answer
 from anygiven.estimators.language import parse_question
 from anygiven.inference.distributions import Categories
 from anygiven.variables.domains import plain_text
@@ -30,20 +30,20 @@ def answer_question(density, text: str, plot: Path | None, as_json: bool) -> Non
     values = {name: value for name, value in question.query.items() if value is not None}
     open_ones = [name for name in question.query if name not in values]
     # Columns with a value become evidence for those without: p(a=1, b | c) reads as two steps.
-    conditionals = {name: density.conditional(name, {**question.evidence, **values}) for name in open_ones}
+    conditionals = {name: density.conditional(name, {**question.given, **values}) for name in open_ones}
     log_p = None
     if values:
-        log_p = float(density.log_prob(query={k: [v] for k, v in values.items()}, evidence=question.evidence)[0])
+        log_p = float(density.log_prob(query={k: [v] for k, v in values.items()}, given=question.given)[0])
     if as_json:
         tell(plot, json.dumps(_as_json(text, log_p, conditionals), default=str, ensure_ascii=False))
     else:
         tell(plot, "\n".join(_sentences(density, values, log_p, conditionals)))
     if plot:
-        asked = [density.conditional(name, question.evidence) for name in values]
+        asked = [density.conditional(name, question.given) for name in values]
         _save_plot([*asked, *conditionals.values()], [*values.values(), *(None for _ in conditionals)], plot)
 
 
-def _as_json(text: str, log_p: float | None, conditionals: dict[str, Conditional]) -> dict[str, Any]:
+def _as_json(text: str, log_p: float | None, conditionals: dict[str, Answer]) -> dict[str, Any]:
     answer: dict[str, Any] = {"question": text}
     if log_p is not None:
         answer |= {"log_prob": log_p if np.isfinite(log_p) else None, "prob": float(np.exp(log_p))}
@@ -51,7 +51,7 @@ def _as_json(text: str, log_p: float | None, conditionals: dict[str, Conditional
     return answer
 
 
-def summary(conditional: Conditional) -> dict[str, Any]:
+def summary(conditional: Answer) -> dict[str, Any]:
     """The figures of one conditional, for programs."""
     masses = {plain_text(value): p for value, p in conditional.probabilities.items()}
     if isinstance(conditional.distribution, Categories):
@@ -63,7 +63,7 @@ def summary(conditional: Conditional) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sentences(density, values: dict, log_p: float | None, conditionals: dict[str, Conditional]) -> Iterator[str]:
+def _sentences(density, values: dict, log_p: float | None, conditionals: dict[str, Answer]) -> Iterator[str]:
     if log_p is not None:
         shown = ", ".join(f"{name}={plain_text(value)}" for name, value in values.items())
         domains = [density.schema_.domains[density.schema_.index(name)] for name in values]
@@ -73,12 +73,12 @@ def _sentences(density, values: dict, log_p: float | None, conditionals: dict[st
         yield picture(conditional)
 
 
-def picture(conditional: Conditional) -> str:
+def picture(conditional: Answer) -> str:
     """One answer in characters."""
     return _bars(conditional) if isinstance(conditional.distribution, Categories) else _curve(conditional)
 
 
-def _bars(conditional: Conditional, most: int = 8) -> str:
+def _bars(conditional: Answer, most: int = 8) -> str:
     shown = conditional.top(most)
     width = max(len(plain_text(value)) for value, _ in shown)
     lines = [conditional.title]
@@ -87,7 +87,7 @@ def _bars(conditional: Conditional, most: int = 8) -> str:
     return "\n".join(lines + ([f"  … and {rest} more"] if rest > 0 else []))
 
 
-def _curve(conditional: Conditional) -> str:
+def _curve(conditional: Answer) -> str:
     shown, distribution = conditional.shown, conditional.distribution
     low, high = conditional.interval(0.9)
     lines = [conditional.title]
@@ -118,7 +118,7 @@ def _exact(value: Any) -> str:
     return plain_text(value).removesuffix(" 00:00:00")
 
 
-def _save_plot(conditionals: list[Conditional], marks: list, path: Path) -> None:
+def _save_plot(conditionals: list[Answer], marks: list, path: Path) -> None:
     """A picture of each; where a value was asked about, a line at it."""
     plt = require("matplotlib.pyplot", "plot")
     plt.switch_backend("Agg")

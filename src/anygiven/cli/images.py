@@ -20,11 +20,11 @@ GAP = 2  # pixels between pictures
 SMALLEST = 96  # pictures are shown at least so wide
 
 
-def fit_images(source: Path, out: Path, minutes: float, element: str, components: int | None, workload: str,
+def fit_images(source: Path, out: Path, minutes: float, element: str, n_components: int | None, workload: str,
                network: str, seed: int, as_json: bool) -> None:  # fmt: skip
     density = ImageDensity(
         element=element,
-        components=components,
+        n_components=n_components,
         workload=workload,
         network="convolutions" if network == "auto" else network,
         max_minutes=minutes,
@@ -54,7 +54,7 @@ def sample_images(density: ImageDensity, n: int, given: str, out: Path | None, s
 
 def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: int, out: Path, seed: int,
                   options: dict) -> None:  # fmt: skip
-    """The evidence, n completions, and the image itself, side by side; as npz the completions alone."""
+    """What is given, n completions, and the image itself, side by side; as npz the completions alone."""
     out = _picture_path(out)
     images = read_images(image, density.n_levels_)
     if not 0 <= index < len(images):
@@ -66,14 +66,14 @@ def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: 
         _write(out, filled * (images.white or density.white_ or 1), density.n_levels_, n)
         tell(out, f"{n} completions written to {out}.")
         return
-    evidence = np.where(is_known[..., None], truth, density.n_levels_ // 2)
-    shown = [evidence, *filled.reshape(n, *truth.shape), truth]
+    known = np.where(is_known[..., None], truth, density.n_levels_ // 2)
+    shown = [known, *filled.reshape(n, *truth.shape), truth]
     if density.n_levels_ == 2:  # grey for what is not known
         shown = [255 * picture for picture in shown]
         shown[0] = np.where(is_known[..., None], 255 * truth.astype(int), 128)
     n_levels = 256 if density.n_levels_ == 2 else density.n_levels_
     _write(out, np.stack(shown), n_levels, len(shown))
-    tell(out, f"The evidence, {n} completions and the image written to {out}.")
+    tell(out, f"What is given, {n} completions and the image written to {out}.")
 
 
 def score_images(density: ImageDensity, source: Path, query: str, given: str, out: Path | None, as_json: bool) -> None:
@@ -82,7 +82,7 @@ def score_images(density: ImageDensity, source: Path, query: str, given: str, ou
         check_writable(out)
     size = density.size_[:2]
     where, known = (_read_mask(mask, size, 0) if mask else None for mask in (query, given))
-    log_p = density.log_prob(source, where=where, given=known)
+    log_p = density.log_prob(source, query=where, given=known)
     if out is not None:
         write_table(pd.DataFrame({"log_prob": log_p}), out)
     asked = where if where is not None else np.ones(size, dtype=bool) if known is None else ~known

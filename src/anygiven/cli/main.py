@@ -177,7 +177,7 @@ def fit(
     element: Annotated[
         str | None, typer.Option(help="What of an image is revealed at a time: pixel (the default) or channel.")
     ] = None,
-    components: Annotated[
+    n_components: Annotated[
         int | None, typer.Option(help="Logistics in the mixture of an image's level; 0: a mass for each level.")
     ] = None,
     delimiter: Delimiter = None,
@@ -187,12 +187,12 @@ def fit(
 ) -> None:
     """Learn a table, a text or images. Killed on the way, the same command goes on where it was."""
     if not minutes > 0:
-        raise QuestionError("--minutes must be greater than nought.")
+        raise QuestionError("--minutes must be greater than zero.")
     _check_out(out)
     if text and images:
         raise QuestionError("A file is a text or images; give --text or --images.")
     _only_for("texts", text, {"--length": length, "--alphabet": alphabet})
-    _only_for("images", images, {"--element": element, "--components": components})
+    _only_for("images", images, {"--element": element, "--n-components": n_components})
     of_tables = {"--known": known, "--asked": asked, "--column": column or None, "--delimiter": delimiter}
     _only_for("tables", not (text or images), {**of_tables, "--encoding": encoding})
     with _told_what_is_kept(out):
@@ -204,7 +204,7 @@ def fit(
         if images:
             from anygiven.cli.images import fit_images
 
-            return fit_images(table, out, minutes, element or "pixel", components, workload, network, seed, as_json)
+            return fit_images(table, out, minutes, element or "pixel", n_components, workload, network, seed, as_json)
         if table.suffix == ".txt":
             _say(f"Note: {table} is read as a table; for a text give --text.")
         from anygiven.cli.tables import fit_table
@@ -289,7 +289,7 @@ def _override(text: str) -> Any:
 def describe(model: ModelPath, as_json: AsJson = False) -> None:
     """What a model was fitted on, and what it learnt."""
     density = _load(model)
-    if as_json and density.kind != "tabular":
+    if as_json and density.kind != "table":
         _print_json(density.report_)
     elif as_json:
         columns = [{"name": n, "kind": k, "values": line} for n, k, line in density.schema_.describe()]
@@ -314,7 +314,7 @@ def ask(
     density = _load(model)
     if density.kind == "image":
         raise QuestionError(f"{model} is an image model; ask it with anygiven inpaint {model} IMAGE --mask box.")
-    _only_for("tables", density.kind == "tabular", {"--plot": plot})
+    _only_for("tables", density.kind == "table", {"--plot": plot})
     _only_for("texts", density.kind == "text", {"--blank": blank})
     if density.kind == "text":
         from anygiven.cli.text import ask_text
@@ -342,12 +342,12 @@ def score(
     """
     check_not_read(out, table, model)
     density = _load(model)
-    _only_for("tables", density.kind == "tabular", {"--delimiter": delimiter, "--encoding": encoding})
+    _only_for("tables", density.kind == "table", {"--delimiter": delimiter, "--encoding": encoding})
     if density.kind == "image":
         from anygiven.cli.images import score_images
 
         return score_images(density, table, query, given, out, as_json)
-    _only_for("tables and images", density.kind == "tabular", {"--query": query, "--given": given})
+    _only_for("tables and images", density.kind == "table", {"--query": query, "--given": given})
     if density.kind == "text":
         from anygiven.cli.text import score_text
 
@@ -362,7 +362,7 @@ def score(
 def sample(
     model: ModelPath,
     rows: Annotated[int, typer.Option(help="How many rows.")] = 10,
-    given: Annotated[str, typer.Option(help="Evidence: \"age=51, sex='f'\".")] = "",
+    given: Annotated[str, typer.Option(help="What is known: \"age=51, sex='f'\".")] = "",
     out: Annotated[
         Path | None, typer.Option(help="CSV, CSV.gz or Parquet, by default the screen; images: PNG or npz.")
     ] = None,
@@ -382,8 +382,8 @@ def sample(
     density = _load(model)
     of_texts = {"--refine": refine or None, "--blank": blank, "--json": as_json or None}
     _only_for("texts", density.kind == "text", of_texts)
-    _only_for("texts and images", density.kind != "tabular", {"--groups": groups})
-    if density.kind == "tabular":
+    _only_for("texts and images", density.kind != "table", {"--groups": groups})
+    if density.kind == "table":
         from anygiven.cli.tables import sample_table
 
         return sample_table(density, rows, given, out, _whole_number(steps), temperature, seed)
@@ -402,7 +402,7 @@ def sample(
 def inpaint(
     model: ModelPath,
     image: Annotated[Path, typer.Argument(help="A picture, a folder of them, or npz.", metavar="IMAGE")],
-    out: Annotated[Path, typer.Option(help="PNG: the evidence, the completions, the image. Or npz.")],
+    out: Annotated[Path, typer.Option(help="PNG: what is given, the completions, the image. Or npz.")],
     mask: Annotated[
         str,
         typer.Option(help="A picture, white where known; or box, centre, left, right, top, bottom, noise, strokes."),
@@ -469,7 +469,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(help="Without a name: what there is.")] = None,
     scale: Annotated[str, typer.Option(help="laptop, or paper with the papers' own settings.")] = "laptop",
     minutes: Annotated[float | None, typer.Option(help="Training time of each model.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps of each model at most; 1 to try it.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="Optimiser steps of each model at most; 1 to try it.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the figures; by default experiments/results.")] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -481,7 +481,7 @@ def reproduce(
         titles = list_experiments()
         print(json.dumps(dict(titles)) if as_json else "\n".join(f"{n:<24}{title}" for n, title in titles))
         return
-    show_experiment(name, scale, minutes, steps, seed, out, as_json)
+    show_experiment(name, scale, minutes, max_steps, seed, out, as_json)
 
 
 def _load(model: Path) -> Any:

@@ -28,7 +28,7 @@ class Run:
 
     settings: dict[str, Any]
     minutes: float | None  # training time of each model; by default the settings' own
-    steps: int | None  # at most so many optimiser steps of each model; 1 is a smoke run
+    max_steps: int | None  # at most so many optimiser steps of each model; 1 is a smoke run
     seed: int
     folder: Path  # for checkpoints and finished parts; kept until the experiment ends
     say: Callable[[str], None] = field(default=lambda _: None)
@@ -83,20 +83,20 @@ def list_experiments() -> list[tuple[str, str]]:
     return titles
 
 
-def reproduce(name: str, scale: str, minutes: float | None, steps: int | None, seed: int, out: Path | None) -> dict:
+def reproduce(name: str, scale: str, minutes: float | None, max_steps: int | None, seed: int, out: Path | None) -> dict:
     """Run one experiment; its figures and its picture are written when it is through, complete or not at all."""
     experiment = load_experiment(name)
     if scale not in experiment.SCALES:
         raise QuestionError(f"There is no scale {scale!r}; use {' or '.join(experiment.SCALES)}.")
     place = (out or experiments_folder() / "results") / (name if scale == "laptop" else f"{name}-{scale}")
-    folder = place.with_name(f".{place.name}-seed{seed}-{minutes}-{steps}")
+    folder = place.with_name(f".{place.name}-seed{seed}-{minutes}-{max_steps}")
     make_folders(folder)
     started = time.perf_counter() - seconds_kept(folder)
-    run = Run(experiment.SCALES[scale], minutes, steps, seed, folder, lambda text: print(text, file=sys.stderr))
+    run = Run(experiment.SCALES[scale], minutes, max_steps, seed, folder, lambda text: print(text, file=sys.stderr))
     figures = experiment.measure(run)
     command = f"anygiven reproduce {name} --scale {scale} --seed {seed}"
     command += f" --minutes {minutes:g}" if minutes else ""
-    command += f" --steps {steps}" if steps else ""
+    command += f" --max-steps {max_steps}" if max_steps else ""
     results = {
         "experiment": name, "scale": scale, "command": command, "seed": seed, "version": __version__,
         "seconds": round(time.perf_counter() - started, 1), "settings": experiment.SCALES[scale], **figures,
@@ -114,9 +114,9 @@ def seconds_kept(folder: Path) -> float:
 
 
 def show_experiment(
-    name: str, scale: str, minutes: float | None, steps: int | None, seed: int, out: Path | None, as_json: bool
+    name: str, scale: str, minutes: float | None, max_steps: int | None, seed: int, out: Path | None, as_json: bool
 ) -> None:
-    results = reproduce(name, scale, minutes, steps, seed, out)
+    results = reproduce(name, scale, minutes, max_steps, seed, out)
     print(json.dumps(results, default=float) if as_json else load_experiment(name).table(results))
 
 

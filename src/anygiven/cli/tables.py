@@ -18,7 +18,7 @@ from anygiven.cli.outputs import checkpoint_of, tell
 from anygiven.disk import write_whole
 from anygiven.errors import QuestionError
 from anygiven.estimators import TabularDensity
-from anygiven.estimators.language import parse_evidence
+from anygiven.estimators.language import parse_given
 from anygiven.variables.files import CSV, GAPS, PARQUET, Dialect, long_cells, open_text
 from anygiven.variables.tables import check_writable, write_table
 
@@ -73,7 +73,7 @@ def score_table(
     if query:
         density.schema_.index(query[0])
         _require_columns(frame, query + given)
-        log_p = density.log_prob(query=frame[query], evidence=frame[given] if given else None)
+        log_p = density.log_prob(query=frame[query], given=frame[given] if given else None)
     else:
         log_p = density.log_prob(frame)
     if out:
@@ -100,7 +100,7 @@ def _require_columns(frame: pd.DataFrame, names: list[str]) -> None:
 def sample_table(density, rows: int, given: str, out: Path | None, steps, temperature: float, seed: int) -> None:
     if out:
         check_writable(out)
-    drawn = density.sample(rows, parse_evidence(given) or None, steps=steps, temperature=temperature, random_state=seed)
+    drawn = density.sample(rows, parse_given(given) or None, steps=steps, temperature=temperature, random_state=seed)
     frame = drawn if isinstance(drawn, pd.DataFrame) else pd.DataFrame(drawn, columns=pd.Index(density.schema_.names))
     for name in frame.columns:  # a column of whole numbers that gaps made float
         if frame[name].dtype == float and (frame[name] == frame[name].round()).all():

@@ -83,7 +83,7 @@ def sample_text(density: TextDensity, n: int, given: str, out: Path | None, refi
     elif refine:
         raise QuestionError(f"--refine is for blanks; write {blank} in --given where a character is asked.")
     else:
-        drawn = density.sample(n, start=given, **options)
+        drawn = density.sample(n, given=given, **options)
     lines = json.dumps(drawn, ensure_ascii=False) if as_json else "\n".join(map(_in_one_line, drawn))
     if out is None:
         print(lines)

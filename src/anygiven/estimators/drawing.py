@@ -32,7 +32,7 @@ def check_drawing(n: int, steps: int | str | None, temperature: float, groups: s
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise QuestionError(f"{n!r} draws were asked for; it must be a whole number of at least one.")
     if not POSITIVE.allows(temperature):
-        raise QuestionError(f"The temperature is {temperature!r}; it must be a number greater than nought.")
+        raise QuestionError(f"The temperature is {temperature!r}; it must be a number greater than zero.")
     if not (steps is None or steps == "auto" or COUNT.allows(steps)):
         raise QuestionError(f"steps is {steps!r}; it must be a whole number of at least 1, or 'auto'.")
     if groups not in GROUPS:

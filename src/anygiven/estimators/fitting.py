@@ -24,7 +24,7 @@ from anygiven.model import AnyOrderModel, EnsembleModel, any_order_model
 from anygiven.networks import NETWORKS
 from anygiven.training import Data, Outcome, Rows, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
-from anygiven.variables.domains import Alike, Domain
+from anygiven.variables.domains import Domain, SharedDomain
 
 OF_THE_CLOCK = ("max_minutes", "processor_time", "checkpoint_seconds")  # a run may be given more time and go on
 Split = Callable[[int], tuple[Rows, Data]]  # seed → rows to learn from, rows for the validation questions
@@ -119,8 +119,8 @@ def fingerprint_of(recipe: Recipe, workload: str, *arrays) -> str:
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     domains = recipe.domains
-    kinds = [domains.domain] if isinstance(domains, Alike) else domains
-    shape = domains.shape if isinstance(domains, Alike) else (len(domains),)
+    kinds = [domains.domain] if isinstance(domains, SharedDomain) else domains
+    shape = domains.shape if isinstance(domains, SharedDomain) else (len(domains),)
     settings = {name: value for name, value in recipe.settings.__dict__.items() if name not in OF_THE_CLOCK}
     facts = [recipe.architecture.to_json(), settings, workload, shape, [d.to_json() for d in kinds]]
     digest.update(json.dumps(facts, default=str).encode())

@@ -107,7 +107,7 @@ def save_folder(folder: Path, config: dict, schema: dict, weights: dict[str, Ten
 
 
 def signed_config(config: dict, parts: dict[str, bytes]) -> bytes:
-    """config.json with the checksums of all parts, and of itself with noughts where that stands."""
+    """config.json with the checksums of all parts, and of itself with zeros where that stands."""
     checksums = {**{name: _checksum(part) for name, part in parts.items()}, CONFIG: UNSIGNED}
     unsigned = json.dumps({**config, "checksums": checksums}, ensure_ascii=False).encode()
     return unsigned.replace(UNSIGNED.encode(), _checksum(unsigned).encode())

@@ -48,7 +48,7 @@ from anygiven.lattice import (
 )
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
-from anygiven.variables.domains import Alike, Levels
+from anygiven.variables.domains import Levels, SharedDomain
 from anygiven.variables.images import (
     MAX_CHANNELS,
     Images,
@@ -71,7 +71,7 @@ N_VALID = 100  # images that the validation questions are about
 class Pictures:
     """Images as rows for training, made when they are asked for."""
 
-    def __init__(self, levels: np.ndarray, domains: Alike):
+    def __init__(self, levels: np.ndarray, domains: SharedDomain):
         self.levels, self.domains = levels, domains
 
     def __len__(self) -> int:
@@ -116,9 +116,9 @@ class ImageDensity(Density):
     ----------
     element : "pixel" or "channel"
         What is revealed at a time: a pixel with all its channels, or one channel of it.
-    components : int, optional
+    n_components : int, optional
         Logistics in the mixture of a level; 0: a mass for each level. By default 0 for two levels, else 10.
-    workload : str, Mode, Workload or Objective
+    workload : str, MaskingMode, Workload or Objective
         Which questions will be asked: "any" (default: scoring and inpainting alike), "joint", "marginals",
         "conditionals", "modes" (SFARM's seven kinds of evidence), "random" (ARDM's uniform evidence), or a masking mode
         of your own (anygiven.lattice.RegionMode).
@@ -144,7 +144,7 @@ class ImageDensity(Density):
     def __init__(
         self,
         element="pixel",
-        components=None,
+        n_components=None,
         workload="any",
         network="convolutions",
         max_minutes=10.0,
@@ -163,7 +163,7 @@ class ImageDensity(Density):
         random_state=0,
     ):
         self.element = element
-        self.components = components
+        self.n_components = n_components
         self.workload = workload
         self.network = network
         self.max_minutes = max_minutes
@@ -258,12 +258,12 @@ class ImageDensity(Density):
         if self.kernel is not None and self.kernel % 2 == 0:
             raise QuestionError(f"The kernel is {self.kernel}; it must be odd, so that it has a middle.")
         has_masses = self.n_levels_ == 2 and self._domain.n_channels == 1
-        components = self.components if self.components is not None else 0 if has_masses else 10
-        if components < 1 and self._domain.n_channels > 1:
-            raise QuestionError("Pixels of several channels need a mixture; use components=10 or element='channel'.")
+        n_components = self.n_components if self.n_components is not None else 0 if has_masses else 10
+        if n_components < 1 and self._domain.n_channels > 1:
+            raise QuestionError("Pixels of several channels need a mixture; use n_components=10 or element='channel'.")
         names = ("width", "depth", "dropout", "kernel", "n_sizes", "n_strides")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return replace(chosen, n_components=components, **given)
+        return replace(chosen, n_components=n_components, **given)
 
     @property
     def _domain(self) -> Levels:
@@ -289,10 +289,10 @@ class ImageDensity(Density):
 
     # ------------------------------------------------------------------ how likely
 
-    def log_prob(self, X, *, where=None, given=None, orders: int = 1, order: Protocol | None = None) -> np.ndarray:
+    def log_prob(self, X, *, query=None, given=None, orders: int = 1, order: Protocol | None = None) -> np.ndarray:
         """Log probability in nats of each image: of all pixels, of a region, of a region given another.
 
-        `where` and `given` are masks (height, width), or one for each image; what is in neither is left open. The
+        `query` and `given` are masks (height, width), or one for each image; what is in neither is left open. The
         pixels come in raster order, or in a fixed random one for a network that looks and learnt no other; or in the
         `order` of a protocol, such as a masking mode. With more `orders` it is the log of the mean of p along as many
         (Eq. 14): the eight scanning orders, then random ones; or as many draws of a random `order`.
@@ -303,7 +303,7 @@ class ImageDensity(Density):
         if order is not None and orders > 1 and not order.is_random:
             raise QuestionError(f"orders is {orders} and the order given is the same each time; ask for one.")
         images = self._array(X)
-        question = self._question(len(images), where, given)
+        question = self._question(len(images), query, given)
         self._warn_untrained(question)
         protocols = self._orders(orders) if order is None else [self._told(order)] * orders
         return self._log_prob(self._encode(self._asked_alone(images, question)), question, protocols)
@@ -373,7 +373,7 @@ class ImageDensity(Density):
         is_known = torch.zeros(nothing.shape[:2], dtype=torch.bool)
         return self._decode(self._draw(nothing, is_known, steps, temperature, groups, order, random_state), self.white_)
 
-    def inpaint(self, image, is_known, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
+    def inpaint(self, image, given, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0,
                 groups: str = "planned", order: Protocol | None = None, random_state=None) -> np.ndarray:  # fmt: skip
         """n completions (n, height, width[, channels]) of one image; what is known stays as it is.
 
@@ -387,12 +387,12 @@ class ImageDensity(Density):
         groups, of black and white pixels those that are nearly independent.
 
         A `temperature` below 1 takes noise away: it shrinks the scales of the logistics in a level's mixture, or makes
-        likely levels likelier where each has a mass. `is_known` is a mask (height, width); where each channel is
-        revealed on its own, it may be (height, width, channels).
+        likely levels likelier where each has a mass. `given` is a mask (height, width) of what is known; where each
+        channel is revealed on its own, it may be (height, width, channels).
         """
         self._check_fitted()
         self._check_number("n", n)
-        x, known = self._encode_known(image, is_known), self._mask(is_known, 1)
+        x, known = self._encode_known(image, given), self._mask(given, 1)
         drawn = self._draw(x.repeat(n, 1, 1), known.repeat(n, 1), steps, temperature, groups, order, random_state)
         return self._decode(drawn, self._white_of(image, known))
 
@@ -403,10 +403,10 @@ class ImageDensity(Density):
         shown = images_array(image).reshape(known.numel(), -1)[known.flatten().numpy()]
         return {255: 255, 1: 0}.get(int(shown.max(initial=0)), self.white_)
 
-    def expected(self, image, is_known) -> np.ndarray:
+    def expected(self, image, given) -> np.ndarray:
         """The mean of every pixel that is not known, given those that are (height, width[, channels]), as floats."""
         self._check_fitted()
-        x, known = self._encode_known(image, is_known), self._mask(is_known, 1)
+        x, known = self._encode_known(image, given), self._mask(given, 1)
         means = expected(self.model_, x, known)[0, :, : self._domain.n_channels].numpy()
         return self._shown(means.reshape(1, *self.size_), self._white_of(image, known))[0]
 
@@ -470,7 +470,7 @@ class ImageDensity(Density):
         images = self._read(X)
         return torch.from_numpy(cells_of_images(images.levels, self.domains_))
 
-    def _encode_known(self, image, is_known) -> Tensor:
+    def _encode_known(self, image, given) -> Tensor:
         """(1, N, 4) of one image and one mask; what is not known may hold anything."""
         array = images_array(image)
         is_several = array.ndim == 3 and (array.shape[1:] == self.size_[:2] or array.shape[-1] > MAX_CHANNELS)
@@ -480,7 +480,7 @@ class ImageDensity(Density):
         if array.shape[0] != 1:
             raise ImageError(f"{len(array)} images were given; inpaint takes one, such as images[0].")
         self._check_size(array.shape[1:])
-        mask = self._mask(is_known, 1)
+        mask = self._mask(given, 1)
         return self._encode(self._asked_alone(array, Question(~mask, mask), or_asked=False))
 
     def _array(self, X) -> np.ndarray:
@@ -491,7 +491,7 @@ class ImageDensity(Density):
         return array[..., None] if array.ndim == 3 else array
 
     def _asked_alone(self, array: np.ndarray, question: Question, or_asked: bool = True) -> np.ndarray:
-        """Images with nought wherever no question looks, so that what is there need not be a number."""
+        """Images with zero wherever no question looks, so that what is there need not be a number."""
         if array.shape[1:] != self.size_ or len(array) == 0:
             return array  # refused when it is read
         used = (question.is_evidence | question.is_query) if or_asked else question.is_evidence
@@ -537,9 +537,9 @@ class ImageDensity(Density):
             raise ImageError(f"There are {n} images and {len(array)} masks; {each_has}.")
         return torch.from_numpy(np.broadcast_to(array, (n, *each)).reshape(n, -1).copy())
 
-    def _question(self, n: int, where, given) -> Question:
+    def _question(self, n: int, query, given) -> Question:
         is_evidence = torch.zeros(n, len(self.domains_), dtype=torch.bool) if given is None else self._mask(given, n)
-        is_query = ~is_evidence if where is None else self._mask(where, n)
+        is_query = ~is_evidence if query is None else self._mask(query, n)
         if bool((is_query & is_evidence).any()):
             raise QuestionError("Some pixels are both asked and given; take them out of one of the masks.")
         return Question(is_query, is_evidence)
@@ -566,7 +566,7 @@ class ImageDensity(Density):
     # ------------------------------------------------------------------ saving
 
     @property
-    def domains(self) -> Alike:
+    def domains(self) -> SharedDomain:
         return self.domains_
 
     def _variables_to_json(self) -> dict[str, Any]:
@@ -575,7 +575,7 @@ class ImageDensity(Density):
 
     def _variables_from_stored(self, stored: StoredImages) -> None:
         self.size_, self.white_ = stored.size, stored.white
-        self.domains_ = Alike(stored.domain.read(), tuple(stored.shape))
+        self.domains_ = SharedDomain(stored.domain.read(), tuple(stored.shape))
         self.n_levels_ = self.domains_.domain.n_symbols
 
     def _try_out(self) -> None:

@@ -12,7 +12,7 @@ from anygiven.errors import QuestionError, require
 from anygiven.estimators.options import COUNT, seed_of
 from anygiven.lattice import Question
 from anygiven.variables import Table, read_table
-from anygiven.variables.domains import Categorical, plain_text
+from anygiven.variables.domains import CategoricalDomain, plain_text
 
 if TYPE_CHECKING:
     from anygiven.estimators.tabular import Given, TabularDensity
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
     error: Any
 
 
-class JointConditional:
+class JointAnswer:
     """p(columns | given), of one row that is given or of many."""
 
     def __init__(self, density: TabularDensity, names: list[str], given: Given):
@@ -121,7 +121,7 @@ class JointConditional:
         ax = ax or plt.subplots(figsize=(5, 4))[1]
         drawn = read_table(self.sample(n, random_state=random_state), self.names)
         first, second = (pd.Series(column.values) for column in drawn.columns)
-        is_category = [isinstance(self.density.schema_.domains[column], Categorical) for column in self._columns]
+        is_category = [isinstance(self.density.schema_.domains[column], CategoricalDomain) for column in self._columns]
         if all(is_category):
             shares = pd.crosstab(second, first, normalize=True)
             ax.imshow(shares.to_numpy(), cmap="Blues", aspect="auto")

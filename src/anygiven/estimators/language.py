@@ -21,10 +21,10 @@ class Unknown:
 
 @dataclass(frozen=True)
 class ParsedQuestion:
-    """Columns asked (with a value where one was given) and the evidence."""
+    """Columns asked (with a value where one was given) and what is given."""
 
     query: dict[str, str | float | None]
-    evidence: dict[str, str | float]
+    given: dict[str, str | float]
 
 
 def parse_question(text: str) -> ParsedQuestion:
@@ -46,14 +46,14 @@ def parse_question(text: str) -> ParsedQuestion:
         query[name] = value if isinstance(value, (str, float)) else None
     if not query:
         raise QuestionError(f"The question asks for nothing; write it like {EXAMPLE}.")
-    evidence = parse_evidence(known)
-    overlap = [name for name in query if name in evidence]
+    given = parse_given(known)
+    overlap = [name for name in query if name in given]
     if overlap:
         raise QuestionError(f"Column {overlap[0]!r} is both asked and given; it can be only one.")
-    return ParsedQuestion(query, evidence)
+    return ParsedQuestion(query, given)
 
 
-def parse_evidence(text: str) -> dict[str, str | float]:
+def parse_given(text: str) -> dict[str, str | float]:
     """ "age=51, city='New York'" → a dict."""
     known: dict[str, str | float | type[Unknown]] = {}
     for item in _items(text):

@@ -41,7 +41,7 @@ OPTIONS = {
     "width": COUNT, "depth": COUNT, "kernel": COUNT, "n_sizes": COUNT, "n_strides": Number(1, high=8, is_whole=True),
     "batch_size": COUNT, "max_steps": COUNT, "orders": Number(1, high=10**5, is_whole=True),
     "tried_orders": Number(0, high=10**5, is_whole=True), "n_heads": COUNT, "length": COUNT, "members": COUNT,
-    "n_components": COUNT, "components": COUNT_OR_NONE, "dropout": Number(0, high=1), "max_minutes": POSITIVE,
+    "n_components": COUNT_OR_NONE, "dropout": Number(0, high=1), "max_minutes": POSITIVE,
     "learning_rate": POSITIVE, "weight_decay": Number(0),
 }  # fmt: skip
 

@@ -15,12 +15,12 @@ from torch import Tensor
 from typing_extensions import NotRequired
 
 from anygiven.errors import AnyGivenWarning, QuestionError, TableError
-from anygiven.estimators.conditional import Conditional
+from anygiven.estimators.answers import Answer
 from anygiven.estimators.defaults import Architecture, architecture_for, steps_for
 from anygiven.estimators.density import Density, HowMany, Report
 from anygiven.estimators.drawing import check_drawing
 from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
-from anygiven.estimators.joint import JointConditional
+from anygiven.estimators.joint import JointAnswer
 from anygiven.estimators.options import seed_of
 from anygiven.estimators.progress import share_bar
 from anygiven.estimators.workload import objective_of, untrained_columns
@@ -68,7 +68,7 @@ class TabularDensity(Density):
         How many orders a likelihood is averaged over (log-mean-exp); the first is the column order.
     tried_orders : int
         Of so many orders, and two by conditional entropy, those are averaged over along which the held-out rows are
-        likeliest. Nought, the default, takes random ones and no time.
+        likeliest. Zero, the default, takes random ones and no time.
     members : int
         How many networks are trained and answer together; they share the time allowed. On the tables measured one
         network trained longer was as good, so one is the default.
@@ -85,7 +85,7 @@ class TabularDensity(Density):
         The same seed, the same model; None: another each time.
     """
 
-    kind = "tabular"
+    kind = "table"
     stored_type = StoredSchema
     report_type = TabularReport
 
@@ -214,15 +214,15 @@ class TabularDensity(Density):
 
     # ------------------------------------------------------------------ how likely
 
-    def log_prob(self, X=None, *, query=None, evidence=None, orders: int | None = None, method: str = "path"):
+    def log_prob(self, X=None, *, query=None, given=None, orders: int | None = None, method: str = "path"):
         """Log probability of each row in nats: densities in your units, masses for discrete columns.
 
         log_prob(table)                     over the cells present
-        log_prob(query=..., evidence=...)   log p(query | evidence), row by row; evidence may be one row (a dict)
-        method="ratio" takes log p(query, evidence) − log p(evidence) instead of the direct path.
+        log_prob(query=..., given=...)   log p(query | given), row by row; given may be one row (a dict)
+        method="ratio" takes log p(query, given) − log p(given) instead of the direct path.
         """
         self._check_fitted()
-        x, question, is_possible = self._question(X, query, evidence)
+        x, question, is_possible = self._question(X, query, given)
         return np.where(is_possible, self._log_prob(x, question, orders, method), -np.inf)
 
     def _log_prob(self, x: Tensor, question: Question, orders: int | None = None, method: str = "path") -> np.ndarray:
@@ -253,20 +253,20 @@ class TabularDensity(Density):
         """The same as log_prob(X), by scikit-learn's name."""
         return self.log_prob(X)
 
-    def _question(self, X, query, evidence) -> tuple[Tensor, Question, np.ndarray]:
+    def _question(self, X, query, given) -> tuple[Tensor, Question, np.ndarray]:
         """Cells, the question, and which rows ask for what is possible."""
         if X is not None and query is not None:
-            raise QuestionError("Give a table, or query= and evidence=, not both.")
+            raise QuestionError("Give a table, or query= and given=, not both.")
         asked = (
             read_table(X if X is not None else query, self._names()) if (X is not None or query is not None) else None
         )
         if asked is None:
-            raise QuestionError("Nothing is asked: give a table, or query= (and evidence=).")
+            raise QuestionError("Nothing is asked: give a table, or query= (and given=).")
         if query is not None:
             self._refuse_left_out(asked)
         x, is_query = self._encode(asked)
         is_possible = self._possible_rows(asked)
-        known = _row_or_table(evidence)
+        known = _row_or_table(given)
         if known is None:
             return x, Question(is_query, torch.zeros_like(is_query)), is_possible
         self._refuse_left_out(known)
@@ -277,20 +277,20 @@ class TabularDensity(Density):
         x_known, is_evidence = self._encode(known)
         mine, theirs = asked.index, known.index
         if mine is not None and theirs is not None and len(x) == len(x_known) > 1 and not mine.equals(theirs):
-            raise QuestionError("The query and the evidence have different row labels; give them the same index.")
+            raise QuestionError("What is asked and what is given have different row labels; give them the same index.")
         if len(x_known) not in (1, len(x)):
-            raise QuestionError(f"The query has {len(x)} rows and the evidence {len(x_known)}; they must match.")
+            raise QuestionError(f"{len(x)} rows are asked and {len(x_known)} given; they must match.")
         x_known, is_evidence = x_known.expand_as(x), is_evidence.expand_as(is_query)
         return torch.where(is_evidence.unsqueeze(-1), x_known, x), Question(is_query, is_evidence), is_possible
 
     def _possible_rows(self, asked: Table) -> np.ndarray:
-        """(rows,) False where a number is off its column's grid or outside its bounds: its probability is nought."""
+        """(rows,) False where a number is off its column's grid or outside its bounds: its probability is zero."""
         is_possible = self.schema_.is_possible(asked)
         for i in np.flatnonzero(~is_possible.all(axis=0)):
             variable, n = self.schema_.variables[i], int((~is_possible[:, i]).sum())
             warnings.warn(
                 f"Column {variable.name!r}: {n} cell(s) are not possible ({variable.describe()}), so their probability "
-                "is nought; say schema={...} to fit it as another kind or with other bounds.",
+                "is zero; say schema={...} to fit it as another kind or with other bounds.",
                 AnyGivenWarning,
                 stacklevel=4,
             )
@@ -319,7 +319,7 @@ class TabularDensity(Density):
 
     # ------------------------------------------------------------------ conditionals
 
-    def conditional(self, query, given=None) -> Conditional | JointConditional:
+    def conditional(self, query, given=None) -> Answer | JointAnswer:
         """The distribution of a column given what is known; of a list of columns their joint distribution.
 
         `given` is one row (a dict, a Series, a frame of one row), and the answer's summaries are single values; or a
@@ -328,20 +328,20 @@ class TabularDensity(Density):
         self._check_fitted()
         if not isinstance(query, (list, tuple)):
             known, answer = self._answer(query, given)
-            return Conditional(answer.variable, answer.distribution, known.row, known.index)
+            return Answer(answer.variable, answer.distribution, known.row, known.index)
         columns = [self.schema_.index(name) for name in query]
         if not columns or len(set(columns)) < len(columns):
             raise QuestionError("A joint conditional needs a list of different columns.")
         names = [self.schema_.names[column] for column in columns]
-        return JointConditional(self, names, self._given(given, names))
+        return JointAnswer(self, names, self._given(given, names))
 
-    def _answer(self, query, given) -> tuple[Given, Conditional]:
+    def _answer(self, query, given) -> tuple[Given, Answer]:
         """What is known, and a column's conditional of every row of it, as arrays."""
         column = self.schema_.index(query)
         known = self._given(given, [self.schema_.names[column]])
         self._warn_untrained_columns([column])
         distribution = distribution_at(self.model_, self.schema_.domains, known.x, known.is_evidence, column)
-        return known, Conditional(self.schema_.variables[column], distribution)
+        return known, Answer(self.schema_.variables[column], distribution)
 
     def _given(self, given, asked: list[str]) -> Given:
         """What is known, as cells."""
@@ -416,23 +416,21 @@ class TabularDensity(Density):
                 found[variable.name] = native_values(values, variable.storage)
         return found
 
-    def _answers(self, X, target) -> Conditional:
+    def _answers(self, X, target) -> Answer:
         """The target's conditional of every row, as arrays."""
         self._check_fitted()
         return self._answer(target, read_table(X, self._names()))[1]
 
     # ------------------------------------------------------------------ draws and gaps
 
-    def sample(
-        self, n: int = 1, evidence=None, *, steps: int | None = None, temperature: float = 1.0, random_state=None
-    ):
-        """Rows like the training table. With evidence: n rows for each row of evidence.
+    def sample(self, n: int = 1, given=None, *, steps: int | None = None, temperature: float = 1.0, random_state=None):
+        """Rows like the training table. With something given: n rows for each row of it.
 
         `steps` draws in that many network calls instead of one per column: faster, less exact.
         """
         self._check_fitted()
         check_drawing(n, steps, temperature)
-        known = _row_or_table(evidence)
+        known = _row_or_table(given)
         if known is None:
             x, is_evidence = torch.zeros(1, len(self._names()), 4), torch.zeros(1, len(self._names()), dtype=torch.bool)
         else:
@@ -578,15 +576,15 @@ class Given:
     index: Any = None  # of a pandas table
 
 
-def _row_or_table(evidence) -> Table | None:
+def _row_or_table(given) -> Table | None:
     """One row or a table as columns; None where nothing is known."""
-    if isinstance(evidence, pd.Series):
-        evidence = evidence.to_dict()
-    if isinstance(evidence, dict):
-        evidence = {key: value for key, value in evidence.items() if _is_list(value) or not is_gap(value)}
-    if evidence is None or (isinstance(evidence, dict) and not evidence):
+    if isinstance(given, pd.Series):
+        given = given.to_dict()
+    if isinstance(given, dict):
+        given = {key: value for key, value in given.items() if _is_list(value) or not is_gap(value)}
+    if given is None or (isinstance(given, dict) and not given):
         return None
-    return read_table(evidence)
+    return read_table(given)
 
 
 def _with_given(drawn: Any, known: Table | None, n: int) -> Any:

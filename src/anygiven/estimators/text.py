@@ -13,7 +13,7 @@ from torch import Tensor
 from typing_extensions import NotRequired
 
 from anygiven.errors import QuestionError, TextError
-from anygiven.estimators.conditional import Conditional
+from anygiven.estimators.answers import Answer
 from anygiven.estimators.defaults import Architecture, text_architecture_for
 from anygiven.estimators.density import Density, HowMany, Report
 from anygiven.estimators.drawing import check_drawing, check_losses, drawing_path
@@ -25,7 +25,7 @@ from anygiven.inference import distribution_of, draw, log_prob, losses_by_eviden
 from anygiven.lattice import BitReversal, Canonical, Protocol, Question, Strided
 from anygiven.networks import networks_for
 from anygiven.training import Data, Settings
-from anygiven.variables.domains import SYMBOL, Alike
+from anygiven.variables.domains import SYMBOL, SharedDomain
 from anygiven.variables.schema import Variable
 from anygiven.variables.stored import Stored, StoredCategorical
 from anygiven.variables.tables import Storage
@@ -245,28 +245,28 @@ class TextDensity(Density):
 
     # ------------------------------------------------------------------ how likely
 
-    def log_prob(self, X, *, evidence=None, order: Protocol | str = "left-to-right", blank: str = BLANK) -> np.ndarray:
+    def log_prob(self, X, *, given=None, order: Protocol | str = "left-to-right", blank: str = BLANK) -> np.ndarray:
         """Log probability in nats of each string, from left to right.
 
-        A string may be shorter than `length`: what follows it is left open. With evidence (one string for all or
-        one for each, blanks where nothing is known): log p(string | evidence), over the evidence's blanks. A blank
+        A string may be shorter than `length`: what follows it is left open. With `given` (one string for all or
+        one for each, blanks where nothing is known): log p(string | given), over its blanks. A blank
         in the string is not asked. `order` is "left-to-right", "strided", "bit-reversal" or a protocol.
         """
         self._check_fitted()
         protocol = _order(order, self.length)
         x, is_query = self._encode(_as_list(X), blank)
         is_evidence = torch.zeros_like(is_query)
-        if evidence is not None:
-            known = _as_list(evidence)
+        if given is not None:
+            known = _as_list(given)
             x_known, is_evidence = self._encode(known * len(x) if len(known) == 1 else known, blank)
             if len(x_known) != len(x):
-                raise QuestionError(f"There are {len(x)} strings and {len(x_known)} of evidence; they must match.")
+                raise QuestionError(f"There are {len(x)} strings and {len(x_known)} given; they must match.")
             differs = is_query & is_evidence & (x != x_known).any(-1)
             if bool(differs.any()):
                 row, place = differs.nonzero()[0].tolist()
                 raise QuestionError(
-                    f"String {row} and its evidence have different characters at place {place}; put {blank!r} there in "
-                    "one of them."
+                    f"String {row} and what is given have different characters at place {place}; put {blank!r} there "
+                    "in one of them."
                 )
             x = torch.where(is_evidence.unsqueeze(-1), x_known, x)
         question = Question(is_query & ~is_evidence, is_evidence)
@@ -339,38 +339,38 @@ class TextDensity(Density):
 
     # ------------------------------------------------------------------ one character
 
-    def conditional(self, place: int, evidence: str = "", *, blank: str = BLANK) -> Conditional:
+    def conditional(self, place: int, given: str = "", *, blank: str = BLANK) -> Answer:
         """The distribution of the character at a place (counted from 0) given the others."""
         self._check_fitted()
         if not COUNT_OR_NONE.allows(place) or place >= self.length:
             raise QuestionError(f"There is no place {place!r}; places are the whole numbers 0 to {self.length - 1}.")
-        if not isinstance(evidence, str):
-            raise QuestionError(f"The evidence is one string with blanks; {type(evidence).__name__} is not one.")
-        x, is_evidence = self._encode([evidence], blank)
+        if not isinstance(given, str):
+            raise QuestionError(f"What is given is one string with blanks; {type(given).__name__} is not one.")
+        x, is_evidence = self._encode([given], blank)
         if is_evidence[0, place]:
             held = self.alphabet_.domain.values[int(x[0, place, SYMBOL])]
-            raise QuestionError(f"Place {place} is {held!r} in the evidence; put {blank!r} there to ask it.")
+            raise QuestionError(f"Place {place} is {held!r} in what is given; put {blank!r} there to ask it.")
         with torch.no_grad():
             look = self.model_.look(x, is_evidence, torch.tensor([place]))
         variable = Variable(f"character {place}", self.alphabet_.domain, Storage("string", "str"))
-        return Conditional(variable, distribution_of(variable.domain, look.of(place)), {"text": evidence})
+        return Answer(variable, distribution_of(variable.domain, look.of(place)), {"text": given})
 
     # ------------------------------------------------------------------ draws
 
-    def sample(self, n: int = 1, *, start: str = "", steps: int | str | None = None, temperature: float = 1.0,
+    def sample(self, n: int = 1, *, given: str = "", steps: int | str | None = None, temperature: float = 1.0,
                groups: str = "planned", random_state=None) -> list[str]:  # fmt: skip
-        """New pieces of text, all beginning with `start`."""
+        """New pieces of text, all beginning with what is `given`."""
         self._check_fitted()
-        if not isinstance(start, str):
-            raise QuestionError(f"The start is a string; {type(start).__name__} is not one.")
-        given = self.alphabet_.symbols(start)
-        if len(given) > self.length:
+        if not isinstance(given, str):
+            raise QuestionError(f"What is given is a string; {type(given).__name__} is not one.")
+        start = self.alphabet_.symbols(given)
+        if len(start) > self.length:
             raise QuestionError(
-                f"The start has {len(given)} {self._units} and the model's length is {self.length}; shorten it."
+                f"What is given has {len(start)} {self._units} and the model's length is {self.length}; shorten it."
             )
-        symbols = np.concatenate([given, np.zeros(self.length - len(given), dtype=np.int64)])
+        symbols = np.concatenate([start, np.zeros(self.length - len(start), dtype=np.int64)])
         how = _Drawing(steps, temperature, groups, 0)
-        return self._fill(symbols, np.arange(self.length) < len(given), n, how, random_state)
+        return self._fill(symbols, np.arange(self.length) < len(start), n, how, random_state)
 
     def fill(self, text: str, n: int = 1, *, steps: int | str | None = None, temperature: float = 1.0, refine: int = 0,
              groups: str = "planned", blank: str = BLANK, random_state=None) -> list[str]:  # fmt: skip
@@ -429,8 +429,8 @@ class TextDensity(Density):
     # ------------------------------------------------------------------ saving
 
     @property
-    def domains(self) -> Alike:
-        return Alike(self.alphabet_.domain, (self.length,))
+    def domains(self) -> SharedDomain:
+        return SharedDomain(self.alphabet_.domain, (self.length,))
 
     def _variables_to_json(self) -> dict[str, Any]:
         return {"alphabet": self.alphabet_.domain.to_json()}

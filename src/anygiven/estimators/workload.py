@@ -9,6 +9,7 @@ from torch import Tensor
 
 from anygiven.errors import QuestionError
 from anygiven.lattice import (
+    ARDM,
     Activations,
     Alternating,
     Anywhere,
@@ -22,8 +23,7 @@ from anygiven.lattice import (
     Growing,
     Joint,
     KnownAsked,
-    Looks,
-    Mode,
+    MaskingMode,
     ModeMixture,
     Objective,
     Protocol,
@@ -32,7 +32,7 @@ from anygiven.lattice import (
     RandomScan,
     RandomSlant,
     RegionEvidence,
-    Shared,
+    SharedPaths,
     SomeOf,
     Staged,
     UniformEvidence,
@@ -67,12 +67,12 @@ def objective_of(workload: Any, schema: Schema, is_present: Tensor, network: str
     if issubclass(NETWORKS[network], PathNetwork):
         return _whole_paths(workload, schema, is_present)
     if workload == "any":
-        return Looks(Joint())
+        return ARDM(Joint())
     if workload == "joint":
         return Glimpse(Joint(), edges=True, cardinality=False)
     if workload == "marginals":
         return Glimpse(CardMask(), edges=False, cardinality=True)
-    return Looks(workload_of(workload, schema, is_present))
+    return ARDM(workload_of(workload, schema, is_present))
 
 
 def _whole_paths(workload: Any, schema: Schema, is_present: Tensor) -> Objective:
@@ -113,8 +113,8 @@ def workload_of(workload: Any, schema: Schema, is_present: Tensor) -> Workload:
 def _looking(workload: str) -> Objective | None:
     """Looks and glimpses for networks that look once a step."""
     return {
-        "any": Looks(Joint()), "joint": Glimpse(Joint(), edges=True, cardinality=False),
-        "marginals": Glimpse(CardMask()), "conditionals": Looks(UniformEvidence()),
+        "any": ARDM(Joint()), "joint": Glimpse(Joint(), edges=True, cardinality=False),
+        "marginals": Glimpse(CardMask()), "conditionals": ARDM(UniformEvidence()),
     }.get(workload)  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def text_objective_of(workload: Any, network: str = "path") -> Objective:
     looks = None if issubclass(NETWORKS[network], PathNetwork) else _looking(workload)
     if looks is not None:
         return looks
-    return Growing(Shared(Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0]))
+    return Growing(SharedPaths(Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0]))
 
 
 def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> Objective:
@@ -167,7 +167,7 @@ def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> O
     if isinstance(workload, Workload):
         if isinstance(workload, RegionEvidence):
             _check_modes(workload.modes, shape, network)
-        return WholePath(workload) if issubclass(NETWORKS[network], PathNetwork) else Looks(workload)
+        return WholePath(workload) if issubclass(NETWORKS[network], PathNetwork) else ARDM(workload)
     if not isinstance(workload, str) or workload not in parts:
         raise QuestionError(f"{workload!r} is not a workload for images: use one of {', '.join(parts)}, or a mode.")
     return parts[workload]
@@ -179,13 +179,13 @@ def trained_modes(workload: Any, shape: tuple[int, ...]) -> list[Protocol]:
         return list(seven_modes(shape).modes)
     if isinstance(workload, ModeMixture):
         return list(workload.modes)
-    return [workload] if isinstance(workload, Mode) else []
+    return [workload] if isinstance(workload, MaskingMode) else []
 
 
 def _check_modes(workload: Staged, shape: tuple[int, ...], network: str) -> None:
     modes = workload.modes if isinstance(workload, ModeMixture) else (workload,)
     for mode in modes:
-        if isinstance(mode, Mode) and tuple(mode.shape[:2]) != tuple(shape[:2]):
+        if isinstance(mode, MaskingMode) and tuple(mode.shape[:2]) != tuple(shape[:2]):
             raise QuestionError(
                 f"A mode is for {mode.shape[:2]} and the images are {shape[:2]}; make it for their size."
             )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from anygiven.heads.alike import AlikeCategories, AlikeConditionals, AlikeHead, AlikePixels
 from anygiven.heads.atoms import AtomsPlusContinuous, AtomsPlusContinuousHead
 from anygiven.heads.categorical import (
     Bernoulli,
@@ -23,20 +22,45 @@ from anygiven.heads.mixtures import (
     KernelMixture,
     MixtureHead,
 )
+from anygiven.heads.shared import SharedCategories, SharedConditionals, SharedHead, SharedPixels
 from anygiven.heads.table import TableConditionals, TableHead
-from anygiven.variables.domains import Alike, Domain
+from anygiven.variables.domains import Domain, SharedDomain
 
 
 def joint_head_for(width: int, domains: Sequence[Domain], n_components: int = 8) -> JointHead:
     """One head for variables that are alike, the mixed-table head for all others."""
-    head = AlikeHead if isinstance(domains, Alike) else TableHead
+    head = SharedHead if isinstance(domains, SharedDomain) else TableHead
     return head(width, domains, n_components)  # type: ignore[arg-type]
 
 
 __all__ = [
-    "AlikeCategories", "AlikeConditionals", "AlikeHead", "AlikePixels", "AtomsPlusContinuous",
-    "AtomsPlusContinuousHead", "Bernoulli", "BernoulliHead", "Categorical", "CategoricalHead", "Conditional",
-    "Conditionals", "DiscretisedLogisticHead", "DiscretisedMixture", "Gaussian", "GaussianHead", "Head", "JointHead",
-    "KernelMixture", "LevelHead", "LevelMixture", "MixtureHead", "Ordinal", "OrdinalHead", "PixelHead", "PixelMixture",
-    "TableConditionals", "TableHead", "joint_head_for",
+    "AtomsPlusContinuous",
+    "AtomsPlusContinuousHead",
+    "Bernoulli",
+    "BernoulliHead",
+    "Categorical",
+    "CategoricalHead",
+    "Conditional",
+    "Conditionals",
+    "DiscretisedLogisticHead",
+    "DiscretisedMixture",
+    "Gaussian",
+    "GaussianHead",
+    "Head",
+    "JointHead",
+    "KernelMixture",
+    "LevelHead",
+    "LevelMixture",
+    "MixtureHead",
+    "Ordinal",
+    "OrdinalHead",
+    "PixelHead",
+    "PixelMixture",
+    "SharedCategories",
+    "SharedConditionals",
+    "SharedHead",
+    "SharedPixels",
+    "TableConditionals",
+    "TableHead",
+    "joint_head_for",
 ]  # fmt: skip

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from anygiven.heads import AtomsPlusContinuous
-from anygiven.heads import Categorical as CategoricalConditional
+from anygiven.heads import AtomsPlusContinuous, Categorical
 from anygiven.heads.mixtures import LEAST_LEVEL, KernelMixture, Normal
 from anygiven.heads.table import smooth_log_prob
-from anygiven.variables.domains import ON_GRID, OTHER, Categorical, Domain, Numeric, open_ended
+from anygiven.variables.domains import ON_GRID, OTHER, CategoricalDomain, Domain, Numeric, open_ended
 from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT
 
 ENTRIES = 2**22  # numbers of a table at a time: rows × values × components
@@ -85,7 +84,7 @@ def distribution_of(domain: Domain, conditional) -> Distribution:
     """The distribution that a head's Conditional of one column is, in its domain's numbers."""
     if isinstance(domain, Numeric):
         return Numbers.of(domain, conditional)
-    assert isinstance(domain, Categorical)
+    assert isinstance(domain, CategoricalDomain)
     return Categories.of(domain, conditional)
 
 
@@ -102,11 +101,11 @@ def point_of(distribution: Distribution, statistic: str) -> np.ndarray:
 class Categories(Distribution):
     """Masses of a fixed set of values; in their order if they have one, else as numbers if they are."""
 
-    domain: Categorical
+    domain: CategoricalDomain
     p: np.ndarray  # (B, S)
 
     @classmethod
-    def of(cls, domain: Categorical, conditional: CategoricalConditional) -> Categories:
+    def of(cls, domain: CategoricalDomain, conditional: Categorical) -> Categories:
         p = conditional.logits.double().softmax(-1).numpy()
         return cls(domain, p)
 
@@ -206,7 +205,7 @@ class Numbers(Distribution):
             logits = torch.cat([logits[:, :-1], torch.full_like(logits[:, -1:], -torch.inf)], dim=1)
         parts = (smooth.logits.double(), smooth.loc.double(), smooth.scale.double())
         atoms, mixture = torch.from_numpy(domain.atom_scores), KernelMixture(*parts, smooth.kernel)
-        return cls(domain, AtomsPlusContinuous(CategoricalConditional(logits), atoms, mixture))
+        return cls(domain, AtomsPlusContinuous(Categorical(logits), atoms, mixture))
 
     @property
     def n_rows(self) -> int:
@@ -219,12 +218,12 @@ class Numbers(Distribution):
     def rows(self, index) -> Numbers:
         smooth = self.smooth
         part = KernelMixture(smooth.logits[index], smooth.loc[index], smooth.scale[index], smooth.kernel)
-        symbols = CategoricalConditional(self.conditional.symbols.logits[index])
+        symbols = Categorical(self.conditional.symbols.logits[index])
         return Numbers(self.domain, AtomsPlusContinuous(symbols, self.conditional.atoms, part))
 
     def followed_by(self, others: Sequence[Numbers]) -> Numbers:
         every = (self, *others)
-        symbols = CategoricalConditional(torch.cat([one.conditional.symbols.logits for one in every]))
+        symbols = Categorical(torch.cat([one.conditional.symbols.logits for one in every]))
         logits, loc, scale = (
             torch.cat([getattr(one.smooth, name) for one in every]) for name in ("logits", "loc", "scale")
         )

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from anygiven.lattice import (
+    ARDM,
     N_SCANS,
     Canonical,
     Joint,
-    Looks,
     Path,
     Protocol,
     Question,
@@ -146,7 +146,7 @@ def elbo(
     A draw is one step of an order, weighted by how many there are; of a model that reads paths the whole order, which
     costs the same.
     """
-    objective = WholePath(Joint(), RandomOrder()) if isinstance(model, PathModel) else Looks(Joint())
+    objective = WholePath(Joint(), RandomOrder()) if isinstance(model, PathModel) else ARDM(Joint())
     total = x.new_zeros(len(x), dtype=torch.float64)
     size = max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1])))
     for rows in torch.arange(len(x)).split(size):

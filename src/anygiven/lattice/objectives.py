@@ -12,7 +12,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from anygiven.lattice.modes import Staged
+from anygiven.lattice.masking_modes import Staged
 from anygiven.lattice.protocols import Canonical, Protocol, RandomOrder
 from anygiven.lattice.question import EVIDENCE, Path, draw_index, lowest, random_integers, random_subset
 from anygiven.lattice.workloads import Joint, Workload
@@ -143,7 +143,7 @@ class Blend(Objective):
         for k, part in enumerate(self.parts):
             path, weight = part.draw(is_present[which == k], generator)
             step[which == k], weights[which == k] = path.step, weight
-            mode[which == k] = 0 if path.mode is None else path.mode
+            mode[which == k] = 0 if path.masking_mode is None else path.masking_mode
         return Path(step, mode), weights
 
 
@@ -163,7 +163,7 @@ class Alternating(Blend):
 
 
 @dataclass(frozen=True)
-class Shared(Objective):
+class SharedPaths(Objective):
     """A few paths for a whole batch, so that rows of one path need no padding; where nothing is missing."""
 
     objective: Objective
@@ -174,7 +174,7 @@ class Shared(Objective):
         return self.objective.unshared
 
     def at(self, share: float) -> Objective:
-        return Shared(self.objective.at(share), self.n_paths)
+        return SharedPaths(self.objective.at(share), self.n_paths)
 
     def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
         if not bool((is_present == is_present[:1]).all()):
@@ -235,7 +235,7 @@ def _mean_of_the_unknown(prefix: Tensor, is_present: Tensor, weight: Tensor) -> 
 
 
 @dataclass(frozen=True)
-class Looks(Objective):
+class ARDM(Objective):
     """A random prefix of a question's path is revealed and all that is still asked is trained at once,
     weighted |query| / |still asked|, so that on average every edge of the path counts once.
 

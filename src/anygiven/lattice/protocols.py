@@ -109,7 +109,7 @@ class Merging(Protocol):
     def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
         path = self.protocol.path(question, generator)
         one_by_one = Path(torch.where(path.is_query, ranks(path.step.double(), path.is_query), path.step))
-        return Path(torch.where(path.is_query, self.groups(one_by_one, generator), path.step), path.mode)
+        return Path(torch.where(path.is_query, self.groups(one_by_one, generator), path.step), path.masking_mode)
 
     @abstractmethod
     def groups(self, path: Path, generator: torch.Generator | None) -> Tensor:
@@ -187,7 +187,7 @@ def _with_one_group_more(best: list[float], slopes: list[float]) -> tuple[list[f
     """
     n = len(slopes)
     found, choice = [math.inf] * (n + 1), [0] * (n + 1)
-    lines: list[tuple[float, float, int]] = []  # slope, height at nought, s
+    lines: list[tuple[float, float, int]] = []  # slope, height at zero, s
     first = 0
     for t in range(1, n + 1):
         s = t - 1

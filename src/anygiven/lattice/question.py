@@ -35,7 +35,7 @@ class Path:
     """
 
     step: Tensor  # (B, N) int64
-    mode: Tensor | None = None  # (B,) int64: which masking mode the path is from, for networks that want it; 0: unsaid
+    masking_mode: Tensor | None = None  # (B,) int64: which one the path is from, if a network wants it; 0: unsaid
 
     @property
     def is_query(self) -> Tensor:
@@ -58,7 +58,7 @@ class Path:
         return self.step == t
 
     def rows(self, index) -> Path:
-        return Path(self.step[index], None if self.mode is None else self.mode[index])
+        return Path(self.step[index], None if self.masking_mode is None else self.masking_mode[index])
 
     @classmethod
     def look(cls, is_evidence: Tensor, is_asked: Tensor) -> Path:
@@ -96,7 +96,7 @@ def random_integers(low: Tensor, high: Tensor, generator: torch.Generator) -> Te
 
 
 def draw_index(weights: Sequence[float], n: int, generator: torch.Generator) -> Tensor:
-    """(n,) places in `weights`, drawn in proportion to them; n may be nought, which multinomial refuses."""
+    """(n,) places in `weights`, drawn in proportion to them; n may be zero, which multinomial refuses."""
     law = torch.tensor(weights, dtype=torch.float64).cumsum(0)
     noise = torch.rand(n, generator=generator, dtype=torch.float64)
     return torch.searchsorted(law, noise * law[-1], right=True).clamp(max=len(law) - 1)

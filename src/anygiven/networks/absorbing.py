@@ -13,7 +13,7 @@ class AbsorbingNetwork(nn.Module, ABC):
     settings: tuple[str, ...] = ("width", "depth", "dropout")  # what of an architecture it is built with
     kinds: tuple[str, ...] = ("table", "text", "image")  # of variables that it reads
     width: int
-    takes_mode = False  # whether forward takes a third: the masking mode (B,) of the evidence, 0 where it is unsaid
+    takes_masking_mode = False  # whether forward takes a third: that of the evidence (B,), 0 where it is unsaid
 
     @abstractmethod
     def forward(self, cells: Tensor, is_evidence: Tensor) -> Tensor: ...

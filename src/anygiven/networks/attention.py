@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import rms_norm, scaled_dot_product_attention
 
 from anygiven.networks.activation import SquaredReLU
-from anygiven.variables.domains import Alike, Domain
+from anygiven.variables.domains import Domain, SharedDomain
 
 Turn = tuple[Tensor, Tensor]  # cosines and sines
 
@@ -27,8 +27,8 @@ class Rotary(nn.Module):
 
     def __init__(self, domains: Sequence[Domain], head_width: int):
         super().__init__()
-        self.has_places = isinstance(domains, Alike)
-        if isinstance(domains, Alike):
+        self.has_places = isinstance(domains, SharedDomain)
+        if isinstance(domains, SharedDomain):
             n, n_axes = head_width // 2, len(domains.shape)
             axis = torch.arange(n) % n_axes
             speed = 500.0 ** (-(torch.arange(n) // n_axes) / max(1, n // n_axes))

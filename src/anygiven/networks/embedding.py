@@ -43,7 +43,7 @@ class CellFeatures(nn.Module):
         self.n_features = 2 + N_BINS
 
     def forward(self, cells: Tensor, is_evidence: Tensor) -> tuple[Tensor, Tensor]:
-        """Symbol indices (B, N) and features (B, N, n_features), all nought where not evidence."""
+        """Symbol indices (B, N) and features (B, N, n_features), all zero where not evidence."""
         cells = hide(cells, is_evidence)
         index = self.start + torch.where(is_evidence, cells[..., SYMBOL].long() + 1, 0)
         z = middle(cells[..., LOW], cells[..., HIGH]).clamp(-LIMIT, LIMIT)

@@ -15,7 +15,7 @@ COLUMNS = 3  # of a kernel: oneDNN is slow for the gradient of wider ones
 
 
 def depthwise(x: Tensor, weight: Tensor, stride: int = 1) -> Tensor:
-    """(B, H, W, C) with kernels (C, K, K) of neighbours `stride` places apart, nought beyond the border."""
+    """(B, H, W, C) with kernels (C, K, K) of neighbours `stride` places apart, zero beyond the border."""
     if stride == 1:
         return _Depthwise.apply(x, weight)  # type: ignore[return-value]
     height, width = x.shape[1:3]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from anygiven.errors import QuestionError
-from anygiven.variables.domains import Alike, Domain, Levels
+from anygiven.variables.domains import Domain, Levels, SharedDomain
 
 
 def grid_of(domains: Sequence[Domain]) -> tuple[Levels, tuple[int, int]]:
@@ -17,7 +17,7 @@ def grid_of(domains: Sequence[Domain]) -> tuple[Levels, tuple[int, int]]:
     Channels that are variables of their own stand side by side, so that a row is width × channels long and the raster
     order of the grid has them innermost.
     """
-    if not (isinstance(domains, Alike) and len(domains.shape) >= 2 and isinstance(domains.domain, Levels)):
+    if not (isinstance(domains, SharedDomain) and len(domains.shape) >= 2 and isinstance(domains.domain, Levels)):
         raise QuestionError("Convolutions need pixels on a grid; use another network for tables and texts.")
     return domains.domain, (domains.shape[0], len(domains) // domains.shape[0])
 

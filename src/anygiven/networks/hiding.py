@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def hide(cells: Tensor, is_evidence: Tensor) -> Tensor:
-    """Cells (B, N, 4) with everything that is not evidence set to nought."""
+    """Cells (B, N, 4) with everything that is not evidence set to zero."""
     return cells.masked_fill(~is_evidence.unsqueeze(-1), 0.0)
 
 

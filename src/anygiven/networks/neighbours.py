@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from anygiven.networks.hiding import hide
-from anygiven.variables.domains import SYMBOL, Alike, Domain
+from anygiven.variables.domains import SYMBOL, Domain, SharedDomain
 
 GRAMS = (
     (-1,), (-2, -1), (-3, -2, -1), (-4, -3, -2, -1), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4),
@@ -26,7 +26,7 @@ UPPER = 33  # bits below the upper ones
 
 def neighbours_for(domains: Sequence[Domain], width: int) -> Neighbours | None:
     """Only variables that stand in a line have neighbours."""
-    if isinstance(domains, Alike) and len(domains.shape) == 1:
+    if isinstance(domains, SharedDomain) and len(domains.shape) == 1:
         return Neighbours(domains, width)
     return None
 
@@ -38,7 +38,7 @@ class Neighbours(nn.Module):
     n_rows: Tensor  # (grams,)
     powers: Tensor  # (offsets, grams) the weight of each neighbour in each n-gram's index
 
-    def __init__(self, domains: Alike, width: int, table_width: int = 32):
+    def __init__(self, domains: SharedDomain, width: int, table_width: int = 32):
         super().__init__()
         self.n_symbols, self.length = domains.domain.n_symbols, len(domains)
         base = self.n_symbols + 2  # hidden, and beyond the end

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from anygiven.lattice.modes import N_SCANS, SLANTS, Slanted, scan_order
+from anygiven.lattice.masking_modes import N_SCANS, SLANTS, Slanted, scan_order
 from anygiven.networks.fast_gradients import depthwise, fed_forward, masked_depthwise
 from anygiven.networks.grids import Planes, grid_of
 from anygiven.networks.hiding import EVIDENCE, NEVER, hide
@@ -67,7 +67,7 @@ def behind(scan: Scan, kernel: int, n_vectors: int, n_values: int) -> Tensor:
     return torch.cat([vectors.expand(n_vectors, -1, -1), values.expand(n_values, -1, -1)])
 
 
-class Sight(ABC):
+class Visibility(ABC):
     """What the places of some rows see of each other."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Sight(ABC):
 
 
 @dataclass(frozen=True)
-class ScanSight(Sight):
+class ScanVisibility(Visibility):
     """Queries in a scanning order: evidence is seen everywhere, queries only behind."""
 
     is_evidence: Tensor  # (B, H, W, 1) float
@@ -95,7 +95,7 @@ class ScanSight(Sight):
 
 
 @dataclass(frozen=True)
-class LookSight(Sight):
+class LookVisibility(Visibility):
     """All queries at once: they see evidence, and each other's vectors, which hold nothing but evidence."""
 
     is_evidence: Tensor
@@ -108,7 +108,7 @@ class LookSight(Sight):
         return torch.cat([known[..., :n] + beside, known[..., n:]], dim=-1)
 
 
-class PathSight(Sight):
+class PathVisibility(Visibility):
     """Any path: a mask for every pair of neighbours."""
 
     def __init__(self, step: Tensor):
@@ -138,8 +138,10 @@ def seen(content: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     return value | ((content == own) & (own != NEVER)), value
 
 
-def sights(step: Tensor, shape: tuple[int, int], known_scans: Sequence[Scan]) -> Iterator[tuple[Tensor, Sight]]:
-    """(rows, their sight): rows of one kind together."""
+def visibilities(
+    step: Tensor, shape: tuple[int, int], known_scans: Sequence[Scan]
+) -> Iterator[tuple[Tensor, Visibility]]:
+    """(rows, their visibility): rows of one kind together."""
     asked = asks(step)
     asks_all = asked.all(1)
     kind = torch.full((len(step),), ANY_PATH)  # or the number of a scan
@@ -159,11 +161,11 @@ def sights(step: Tensor, shape: tuple[int, int], known_scans: Sequence[Scan]) ->
             known = (step[rows] == EVIDENCE).float().unflatten(1, shape).unsqueeze(-1)
             query = asked[rows].float().unflatten(1, shape).unsqueeze(-1)
             if which == ANY_PATH:
-                yield rows, PathSight(step[rows].unflatten(1, shape))
+                yield rows, PathVisibility(step[rows].unflatten(1, shape))
             elif which == LOOK:
-                yield rows, LookSight(known, query)
+                yield rows, LookVisibility(known, query)
             else:
-                yield rows, ScanSight(known, query, known_scans[which], all_of_them)
+                yield rows, ScanVisibility(known, query, known_scans[which], all_of_them)
 
 
 def follows(step: Tensor, asked: Tensor, line: Tensor) -> Tensor:
@@ -192,8 +194,8 @@ class PathBlock(nn.Module):
         self.down = nn.Linear(growth * width, width, bias=False)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, h: Tensor, v: Tensor, sight: Sight) -> Tensor:
-        return self.think(h, sight.mix(h, v, self.near, self.stride))
+    def forward(self, h: Tensor, v: Tensor, visibility: Visibility) -> Tensor:
+        return self.think(h, visibility.mix(h, v, self.near, self.stride))
 
     def think(self, h: Tensor, mixed: Tensor) -> Tensor:
         found = fed_forward(mixed, self.norm.weight, self.norm.bias, self.up.weight, self.down.weight)
@@ -229,10 +231,10 @@ class PathConvolutions(PathNetwork):
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:
         out = cells.new_zeros(*step.shape, self.width)
-        for rows, sight in sights(step, self.shape, self.scans):
+        for rows, visibility in visibilities(step, self.shape, self.scans):
             h, v = self.start(cells[rows], step[rows])
             for block in self.blocks:
-                h = block(h, v, sight)
+                h = block(h, v, visibility)
             out = out.index_put((rows,), self.norm(h).flatten(1, 2))
         return out
 
@@ -253,7 +255,7 @@ class PathConvolutions(PathNetwork):
 class ConvolutionWalk(PathWalk):
     """A path with what can be seen kept for each block: every step computes the vectors of its own places alone.
 
-    Nothing is kept of a place before its turn, and grids have a margin of nought: so whatever is there may be seen.
+    Nothing is kept of a place before its turn, and grids have a margin of zero: so whatever is there may be seen.
     """
 
     def __init__(self, network: PathConvolutions, cells: Tensor, step: Tensor):
@@ -264,12 +266,12 @@ class ConvolutionWalk(PathWalk):
         is_evidence = (step == EVIDENCE).float().unflatten(1, network.shape).unsqueeze(-1)
         has_evidence = bool(is_evidence.any())
         h, v = network.start(hide(cells, step == EVIDENCE), torch.where(step == EVIDENCE, EVIDENCE, NEVER))
-        sight = LookSight(is_evidence, torch.zeros_like(is_evidence))
+        visibility = LookVisibility(is_evidence, torch.zeros_like(is_evidence))
         self.kept = []  # (B · size, width + values) before each block
         for block in network.blocks:
             seen = torch.cat([h, v], dim=-1) * is_evidence
             self.kept.append(pad(seen, (0, 0, *(self.reach,) * 4)).flatten(0, 2))
-            h = block(h, v, sight) if has_evidence else h
+            h = block(h, v, visibility) if has_evidence else h
 
     def features(self) -> Tensor:
         if not self.is_found:

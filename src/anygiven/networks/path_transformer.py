@@ -166,7 +166,7 @@ class PathTransformer(PathNetwork):
     def walk(self, cells: Tensor, step: Tensor) -> PathWalk:
         is_fused = is_single_file(step) & self.fuses
         if bool(is_fused.all()) or not bool(is_fused.any()):
-            return CachedWalk(self, cells, step, bool(is_fused.all()))
+            return TransformerWalk(self, cells, step, bool(is_fused.all()))
         return MixedWalk(self, cells, step, is_fused)
 
 
@@ -176,7 +176,7 @@ class MixedWalk(PathWalk):
     def __init__(self, network: PathTransformer, cells: Tensor, step: Tensor, is_fused: Tensor):
         self.out = torch.zeros(*step.shape, network.width)
         kinds = [(is_fused, True), (~is_fused, False)]
-        self.parts = [(rows, CachedWalk(network, cells[rows], step[rows], fuse)) for rows, fuse in kinds]
+        self.parts = [(rows, TransformerWalk(network, cells[rows], step[rows], fuse)) for rows, fuse in kinds]
 
     def features(self) -> Tensor:
         for rows, walk in self.parts:
@@ -188,7 +188,7 @@ class MixedWalk(PathWalk):
             walk.reveal(cells[rows], step[rows])
 
 
-class CachedWalk(PathWalk):
+class TransformerWalk(PathWalk):
     """A path with the keys and values of all that was seen; the same answers as one pass over the whole path."""
 
     def __init__(self, network: PathTransformer, cells: Tensor, step: Tensor, is_fused: bool):

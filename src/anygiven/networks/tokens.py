@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from anygiven.networks.embedding import CellFeatures
 from anygiven.networks.hiding import hide
-from anygiven.variables.domains import Alike, Domain, Levels
+from anygiven.variables.domains import Domain, Levels, SharedDomain
 
 
 class Tokens(nn.Module, ABC):
@@ -44,10 +44,10 @@ class OwnTokens(Tokens):
         return self.symbols(index) + torch.einsum("bnf,nfw->bnw", features, self.scores)
 
 
-class AlikeTokens(Tokens):
+class SharedTokens(Tokens):
     """Characters or pixels: one alphabet for all places."""
 
-    def __init__(self, domains: Alike, width: int):
+    def __init__(self, domains: SharedDomain, width: int):
         super().__init__()
         self.names = nn.Parameter(0.1 * torch.randn(len(domains), width))
         self.n_channels = domains.domain.n_channels if isinstance(domains.domain, Levels) else 1
@@ -70,4 +70,4 @@ class AlikeTokens(Tokens):
 
 
 def tokens_for(domains: Sequence[Domain], width: int) -> Tokens:
-    return AlikeTokens(domains, width) if isinstance(domains, Alike) else OwnTokens(domains, width)
+    return SharedTokens(domains, width) if isinstance(domains, SharedDomain) else OwnTokens(domains, width)

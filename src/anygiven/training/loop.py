@@ -189,7 +189,7 @@ class _Run:
         return torch.searchsorted(self.running, u, right=True).clamp(max=len(self.data) - 1)
 
     def _rate(self) -> float:
-        """Linear warm-up, then a half cosine to nought, or level."""
+        """Linear warm-up, then a half cosine to zero, or level."""
         warmup = max(1.0, self.settings.warmup_steps or self.settings.warmup * self.settings.max_steps)
         if self.step < warmup:
             return (self.step + 1) / warmup

@@ -17,7 +17,7 @@ class Settings:
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     warmup: float = 0.05  # share of the steps
     warmup_steps: int | None = None  # so many steps instead
-    is_constant: bool = False  # after the warm-up the learning rate stays; else it falls to nought
+    is_constant: bool = False  # after the warm-up the learning rate stays; else it falls to zero
     ema: float = 0.995  # of the weights that are validated and kept
     clip: float = 5.0  # gradient norm
     evaluations: int = 40  # how often the validation questions are asked

@@ -98,7 +98,7 @@ def plain_text(value: Any) -> str:
 
 @register
 @dataclass(frozen=True)
-class Categorical(Domain):
+class CategoricalDomain(Domain):
     """A fixed set of values without order."""
 
     kind: ClassVar[str] = "categorical"
@@ -151,7 +151,7 @@ class Categorical(Domain):
 
 @register
 @dataclass(frozen=True)
-class Binary(Categorical):
+class Binary(CategoricalDomain):
     """Two values."""
 
     kind: ClassVar[str] = "binary"
@@ -159,7 +159,7 @@ class Binary(Categorical):
 
 @register
 @dataclass(frozen=True)
-class Ordinal(Categorical):
+class Ordinal(CategoricalDomain):
     """A fixed set of values in order, lowest first."""
 
     kind: ClassVar[str] = "ordinal"
@@ -473,7 +473,7 @@ class Grid(Numeric):
 @register
 @dataclass(frozen=True)
 class Count(Grid):
-    """How many: whole numbers from nought up."""
+    """How many: whole numbers from zero up."""
 
     kind: ClassVar[str] = "count"
 
@@ -518,7 +518,7 @@ class Levels(Domain):
 
 
 @dataclass(frozen=True)
-class Alike(Sequence[Domain]):
+class SharedDomain(Sequence[Domain]):
     """n variables of one domain on a line (characters) or a grid (pixels): networks and heads share their weights."""
 
     domain: Domain

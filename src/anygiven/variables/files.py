@@ -218,7 +218,7 @@ def _parse_csv(path: Path, dialect: Dialect) -> Any:
 
 
 def _codes(path: Path, dialect: Dialect) -> list[str]:
-    """Columns of digits some of which begin with a nought, among the first lines: codes, whose noughts must stay."""
+    """Columns of digits some of which begin with a zero, among the first lines: codes, whose zeros must stay."""
     lines = _beginning(path).decode(dialect.encoding, errors="replace").lstrip("\ufeff").splitlines()[: N_LINES + 1]
     with long_cells():
         header, *rows = [*csv.reader(lines, delimiter=dialect.delimiter), []]

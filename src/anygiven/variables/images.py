@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from anygiven.errors import AnyGivenWarning, ImageError, require
-from anygiven.variables.domains import CELL, Alike, Levels
+from anygiven.variables.domains import CELL, Levels, SharedDomain
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 MAX_CHANNELS = len(CELL)
@@ -177,20 +177,20 @@ def write_picture(file: Path | BinaryIO, levels: np.ndarray, n_levels: int = 256
 # ------------------------------------------------------------------ variables
 
 
-def image_domains(images: Images, element: str) -> Alike:
+def image_domains(images: Images, element: str) -> SharedDomain:
     """What is revealed at a time: a pixel with all its channels, or one channel of it."""
     if element not in ELEMENTS:
         raise ImageError(f"There is no element {element!r}; use one of {', '.join(ELEMENTS)}.")
     height, width, channels = images.size
     counts = np.bincount(images.levels[:: max(1, len(images) // 2000)].ravel(), minlength=images.n_levels)
     if channels == 1:
-        return Alike(Levels(tuple(counts.tolist())), (height, width))
+        return SharedDomain(Levels(tuple(counts.tolist())), (height, width))
     if element == "pixel":
-        return Alike(Levels(tuple(counts.tolist()), channels), (height, width))
-    return Alike(Levels(tuple(counts.tolist())), (height, width, channels))
+        return SharedDomain(Levels(tuple(counts.tolist()), channels), (height, width))
+    return SharedDomain(Levels(tuple(counts.tolist())), (height, width, channels))
 
 
-def cells_of_images(levels: np.ndarray, domains: Alike) -> np.ndarray:
+def cells_of_images(levels: np.ndarray, domains: SharedDomain) -> np.ndarray:
     """(n, height, width, channels) → (n, N, 4) cells."""
     domain = domains.domain
     assert isinstance(domain, Levels)
@@ -199,7 +199,7 @@ def cells_of_images(levels: np.ndarray, domains: Alike) -> np.ndarray:
     return cells
 
 
-def images_of_cells(cells: np.ndarray, domains: Alike, size: tuple[int, int, int]) -> np.ndarray:
+def images_of_cells(cells: np.ndarray, domains: SharedDomain, size: tuple[int, int, int]) -> np.ndarray:
     """(n, N, 4) cells → (n, height, width, channels) uint8."""
     domain = domains.domain
     assert isinstance(domain, Levels)

@@ -24,7 +24,7 @@ from anygiven.variables.domains import (
     OTHER,
     SYMBOL,
     Binary,
-    Categorical,
+    CategoricalDomain,
     Continuous,
     Count,
     Domain,
@@ -268,7 +268,7 @@ def _as_stored(column: Column, variable: Variable) -> Column:
         )
     if was_number and not is_number:
         return Column(column.name, _parse_numbers(column, variable), column.is_present, variable.storage)
-    if isinstance(variable.domain, Categorical) and not variable.domain.is_seen(column.present).all():
+    if isinstance(variable.domain, CategoricalDomain) and not variable.domain.is_seen(column.present).all():
         return Column(column.name, _parse_categories(column, variable), column.is_present, variable.storage)
     return column
 
@@ -280,7 +280,7 @@ def _retyped(column: Column, variable: Variable) -> Column:
         dtype = np.float64 if isinstance(variable.domain, Numeric) else object
         return replace(column, values=np.full(len(column.values), None, dtype=dtype), storage=storage)
     found = _as_stored(column, variable)
-    if isinstance(variable.domain, Categorical):
+    if isinstance(variable.domain, CategoricalDomain):
         is_seen = variable.domain.is_seen(found.present)
         if not is_seen.any() or (storage.kind != "string" and not is_seen.all()):
             known = ", ".join(plain_text(value) for value in variable.domain.values[:4])
@@ -329,7 +329,7 @@ def _parse_categories(column: Column, variable: Variable) -> np.ndarray:
 
 def _known(column: Column, variable: Variable, unseen: str) -> np.ndarray:
     """Which cells are present and can be encoded."""
-    if not isinstance(variable.domain, Categorical):
+    if not isinstance(variable.domain, CategoricalDomain):
         return column.is_present
     seen = np.zeros(len(column.values), dtype=bool)
     seen[column.is_present] = variable.domain.is_seen(column.present)
@@ -483,11 +483,11 @@ def _categories_in_order(column: Column, values: Sequence) -> Ordinal:
     return Ordinal(values, tuple(counts.get(value, 0) for value in values))
 
 
-def _as_categories(column: Column, ordered: bool = False) -> Categorical:
+def _as_categories(column: Column, ordered: bool = False) -> CategoricalDomain:
     counts = Counter(column.present.tolist())
     declared = column.storage.categories
     values = [v for v in declared if v in counts] if declared else sorted(counts, key=lambda v: (str(type(v)), v))
-    cls = Ordinal if ordered and len(values) > 2 else Binary if len(values) == 2 else Categorical
+    cls = Ordinal if ordered and len(values) > 2 else Binary if len(values) == 2 else CategoricalDomain
     return cls(tuple(values), tuple(counts[v] for v in values))
 
 
@@ -504,7 +504,7 @@ def _infer_category(column: Column) -> Domain:
     return _as_categories(column, ordered=column.storage.is_ordered)
 
 
-def _frequent_categories(column: Column) -> Categorical:
+def _frequent_categories(column: Column) -> CategoricalDomain:
     """The most frequent values, and one symbol for all others."""
     counts = Counter(column.present.tolist())
     kept = sorted(value for value, _ in counts.most_common(MAX_CATEGORIES - 1))
@@ -515,14 +515,14 @@ def _frequent_categories(column: Column) -> Categorical:
         AnyGivenWarning,
         stacklevel=2,
     )
-    return Categorical((*kept, OTHER), (*(counts[value] for value in kept), rest))
+    return CategoricalDomain((*kept, OTHER), (*(counts[value] for value in kept), rest))
 
 
 def _infer_number(column: Column, fit: Fit) -> Domain:
     present = column.present
     distinct, counts = np.unique(present, return_counts=True)
     if column.storage.is_time:
-        bounds = None if column.storage.kind == "timedelta" else OPEN  # durations end at nought, dates nowhere
+        bounds = None if column.storage.kind == "timedelta" else OPEN  # durations end at zero, dates nowhere
         steps = [step for step in TIME_STEPS if (present % step == 0).all()]
         return _grid(present, steps[0], Grid, fit, bounds) if steps else _continuous(present, fit, bounds)
     if len(distinct) <= 2:
@@ -629,7 +629,7 @@ def _limits(present: np.ndarray) -> Bounds:
 
 
 def _shown_bounds(present: np.ndarray) -> Bounds:
-    """Nought, where the values show that nothing lies below it; then one or a hundred, where nothing lies above."""
+    """Zero, where the values show that nothing lies below it; then one or a hundred, where nothing lies above."""
     if len(present) < FEW_TO_BOUND or present.min() < 0 or not _ends_at_nought(present):
         return OPEN
     for top in (1.0, 100.0):
@@ -639,7 +639,7 @@ def _shown_bounds(present: np.ndarray) -> Bounds:
 
 
 def _ends_at_nought(distances: np.ndarray) -> bool:
-    """Whether no value would be likely to stay this side of nought by chance: it is hit itself, or the values crowd
+    """Whether no value would be likely to stay this side of zero by chance: it is hit itself, or the values crowd
     before it, or their tail would have passed it several times."""
     if (distances == 0).mean() >= 0.01:
         return True

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
-from anygiven.variables.domains import CELL, KINDS, Categorical, Levels, Numeric
+from anygiven.variables.domains import CELL, KINDS, CategoricalDomain, Levels, Numeric
 from anygiven.variables.marginals import Marginal, Tail
 from anygiven.variables.tables import LARGEST, Storage
 
@@ -65,7 +65,7 @@ class _StoredCategories(Stored, tag_field="kind"):
         _demand(len(self.counts) == len(self.values), "a column has as many counts as values")
         _demand(len(set(self.values)) == len(self.values), "a value of a column stands twice")
 
-    def read(self) -> Categorical:
+    def read(self) -> CategoricalDomain:
         return _kind_of(self)(tuple(self.values), tuple(self.counts))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from anygiven.errors import TextError
-from anygiven.variables.domains import CELL, SYMBOL, Categorical
+from anygiven.variables.domains import CELL, SYMBOL, CategoricalDomain
 
 TEXT8 = "abcdefghijklmnopqrstuvwxyz "
 BYTES = "".join(map(chr, range(256)))  # one character a byte
@@ -30,11 +30,11 @@ ENDINGS = (".txt", ".text", ".gz", ".md", ".csv", ".json", ".html", ".xml")
 class Alphabet:
     """The characters of a text and how often each occurs; for bytes, a character of a text may have several."""
 
-    domain: Categorical
+    domain: CategoricalDomain
 
     @classmethod
     def of(cls, characters: str, counts: Counter | None = None) -> Alphabet:
-        return cls(Categorical(tuple(characters), tuple((counts or Counter(characters))[c] for c in characters)))
+        return cls(CategoricalDomain(tuple(characters), tuple((counts or Counter(characters))[c] for c in characters)))
 
     @property
     def characters(self) -> str:

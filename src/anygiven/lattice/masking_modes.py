@@ -41,7 +41,7 @@ class Staged(Protocol, ABC):
 
 
 @dataclass(frozen=True)
-class Mode(Staged):
+class MaskingMode(Staged):
     """One way of masking a grid."""
 
     shape: Shape
@@ -81,7 +81,7 @@ class Mode(Staged):
 
 
 @dataclass(frozen=True)
-class Anywhere(Mode):
+class Anywhere(MaskingMode):
     """Uniform over all elements: one stage, ARDM."""
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
@@ -89,7 +89,7 @@ class Anywhere(Mode):
 
 
 @dataclass(frozen=True)
-class LeftToRight(Mode):
+class LeftToRight(MaskingMode):
     """The columns left of a cut, then those right of it."""
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
@@ -98,7 +98,7 @@ class LeftToRight(Mode):
 
 
 @dataclass(frozen=True)
-class RightToLeft(Mode):
+class RightToLeft(MaskingMode):
     """The columns right of a cut, then those left of it."""
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
@@ -106,7 +106,7 @@ class RightToLeft(Mode):
 
 
 @dataclass(frozen=True)
-class TopToBottom(Mode):
+class TopToBottom(MaskingMode):
     """The rows above a cut, then those below it."""
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
@@ -115,7 +115,7 @@ class TopToBottom(Mode):
 
 
 @dataclass(frozen=True)
-class BottomToTop(Mode):
+class BottomToTop(MaskingMode):
     """The rows below a cut, then those above it."""
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
@@ -123,7 +123,7 @@ class BottomToTop(Mode):
 
 
 @dataclass(frozen=True)
-class ExteriorPatch(Mode):
+class ExteriorPatch(MaskingMode):
     """A box anywhere, from a quarter to three quarters of each side, then what is around it."""
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
@@ -138,7 +138,7 @@ class ExteriorPatch(Mode):
 
 
 @dataclass(frozen=True)
-class InteriorPatch(Mode):
+class InteriorPatch(MaskingMode):
     """What is around a box, then the box."""
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
@@ -146,7 +146,7 @@ class InteriorPatch(Mode):
 
 
 @dataclass(frozen=True)
-class RegionMode(Mode):
+class RegionMode(MaskingMode):
     """A mode of your own: function(n, (height, width), generator) → (n, height, width) bool, activated first."""
 
     function: Callable[[int, Shape, torch.Generator], Tensor]
@@ -165,7 +165,7 @@ class RegionMode(Mode):
 class ModeMixture(Staged):
     """Each row has one of several modes (Eq. 2), uniformly or by weights."""
 
-    modes: tuple[Mode, ...]
+    modes: tuple[MaskingMode, ...]
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self):
@@ -295,7 +295,7 @@ class RandomSlant(Protocol):
         return Slanted(self.shape, SLANTS[int(torch.randint(len(SLANTS), (1,), generator=generator))])
 
 
-MODES: dict[str, type[Mode]] = {
+MODES: dict[str, type[MaskingMode]] = {
     "random": Anywhere, "left to right": LeftToRight, "right to left": RightToLeft, "top to bottom": TopToBottom,
     "bottom to top": BottomToTop, "interior patch": InteriorPatch, "exterior patch": ExteriorPatch,
 }  # fmt: skip

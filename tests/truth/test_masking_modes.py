@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from anygiven.lattice import MODES, Activations, Anywhere, Joint, LeftToRight, Looks, RegionMode, seven_modes
-from anygiven.lattice.modes import activation_probability
+from anygiven.lattice import ARDM, MODES, Activations, Anywhere, Joint, LeftToRight, RegionMode, seven_modes
+from anygiven.lattice.masking_modes import activation_probability
 
 SHAPE = (4, 5)
 N = 20
@@ -50,7 +50,7 @@ def test_prefixes_are_drawn_from_the_marginals_without_simulating():
 
 def test_the_uniform_mode_is_ardm_to_the_last_digit():
     ours = Activations(Anywhere(SHAPE)).draw(present(500), torch.Generator().manual_seed(3))
-    ardm = Looks(Joint()).draw(present(500), torch.Generator().manual_seed(3))
+    ardm = ARDM(Joint()).draw(present(500), torch.Generator().manual_seed(3))
     assert torch.equal(ours[0].step, ardm[0].step)
     assert torch.equal(ours[1], ardm[1])
 
@@ -67,10 +67,10 @@ def test_only_what_may_come_next_is_trained():
     generator = torch.Generator().manual_seed(7)
     modes = seven_modes(SHAPE)
     path, weights = Activations(modes, told=1.0).draw(present(2000), generator)
-    assert path.mode is not None
-    assert set(path.mode.tolist()) == set(range(1, 8))
+    assert path.masking_mode is not None
+    assert set(path.masking_mode.tolist()) == set(range(1, 8))
     assert torch.equal(weights > 0, path.is_query)
-    halves = path.mode == 2  # left to right: as long as the left is not whole, nothing to its right is asked
+    halves = path.masking_mode == 2  # left to right: as long as the left is not whole, nothing to its right is asked
     known, asked = path.is_evidence[halves].view(-1, *SHAPE), path.is_query[halves].view(-1, *SHAPE)
     leftmost_unknown = (~known).any(1).float().argmax(1)
     columns_asked = asked.any(1)

@@ -14,11 +14,11 @@ from anygiven.heads.categorical import Categorical, CategoricalHead
 from anygiven.heads.conditional import Conditional
 from anygiven.heads.conditionals import Conditionals, JointHead
 from anygiven.heads.levels import LevelMixture, PixelHead, PixelMixture
-from anygiven.variables.domains import CELL, SYMBOL, Alike, Levels
+from anygiven.variables.domains import CELL, SYMBOL, Levels, SharedDomain
 
 
 @dataclass(frozen=True)
-class AlikeConditionals(Conditionals):
+class SharedConditionals(Conditionals):
     """One family of distributions with batch shape (B, C)."""
 
     columns: Tensor  # (C,)
@@ -38,7 +38,7 @@ class AlikeConditionals(Conditionals):
 
 
 @dataclass(frozen=True)
-class AlikeCategories(AlikeConditionals):
+class SharedCategories(SharedConditionals):
     """Characters, or levels that are free of each other."""
 
     conditional: Categorical
@@ -49,8 +49,8 @@ class AlikeCategories(AlikeConditionals):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self._cells(self.conditional.sample(generator).unsqueeze(-1))
 
-    def temperature(self, t: float) -> AlikeCategories:
-        return AlikeCategories(self.columns, self.conditional.temperature(t))
+    def temperature(self, t: float) -> SharedCategories:
+        return SharedCategories(self.columns, self.conditional.temperature(t))
 
     def entropy(self) -> Tensor:
         return self.conditional.entropy()
@@ -62,17 +62,17 @@ class AlikeCategories(AlikeConditionals):
     def of(self, column: int) -> Categorical:
         return Categorical(self.conditional.logits[:, self._place(column)])
 
-    def where(self, is_taken: Tensor, other: AlikeCategories) -> AlikeCategories:
+    def where(self, is_taken: Tensor, other: SharedCategories) -> SharedCategories:
         logits = torch.where(is_taken.unsqueeze(-1), self.conditional.logits, other.conditional.logits)
-        return AlikeCategories(self.columns, Categorical(logits))
+        return SharedCategories(self.columns, Categorical(logits))
 
-    def average(self, others: Sequence[AlikeCategories]) -> AlikeCategories:
+    def average(self, others: Sequence[SharedCategories]) -> SharedCategories:
         members = torch.stack([c.conditional.log_probabilities for c in (self, *others)])
-        return AlikeCategories(self.columns, Categorical(members.logsumexp(0) - math.log(len(members))))
+        return SharedCategories(self.columns, Categorical(members.logsumexp(0) - math.log(len(members))))
 
 
 @dataclass(frozen=True)
-class AlikePixels(AlikeConditionals):
+class SharedPixels(SharedConditionals):
     """Pixels whose channels are revealed together."""
 
     conditional: PixelMixture
@@ -87,8 +87,8 @@ class AlikePixels(AlikeConditionals):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self._cells(self.conditional.sample(generator))
 
-    def temperature(self, t: float) -> AlikePixels:
-        return AlikePixels(self.columns, self.conditional.temperature(t))
+    def temperature(self, t: float) -> SharedPixels:
+        return SharedPixels(self.columns, self.conditional.temperature(t))
 
     def entropy(self) -> Tensor:
         """Exact for one channel, an upper bound for several."""
@@ -107,26 +107,26 @@ class AlikePixels(AlikeConditionals):
         changed = {name: change(getattr(self.conditional, name)) for name in ("logits", "loc", "scale", "tie")}
         return replace(self.conditional, **changed)
 
-    def where(self, is_taken: Tensor, other: AlikePixels) -> AlikePixels:
+    def where(self, is_taken: Tensor, other: SharedPixels) -> SharedPixels:
         mine, its = self.conditional, other.conditional
         chosen = {
             name: torch.where(is_taken.view(*is_taken.shape, *[1] * (getattr(mine, name).dim() - 2)),
                               getattr(mine, name), getattr(its, name))
             for name in ("logits", "loc", "scale", "tie")
         }  # fmt: skip
-        return AlikePixels(self.columns, replace(mine, **chosen))
+        return SharedPixels(self.columns, replace(mine, **chosen))
 
-    def average(self, others: Sequence[AlikePixels]) -> AlikePixels:
-        return AlikePixels(self.columns, self.conditional.mixed([other.conditional for other in others]))
+    def average(self, others: Sequence[SharedPixels]) -> SharedPixels:
+        return SharedPixels(self.columns, self.conditional.mixed([other.conditional for other in others]))
 
 
-class AlikeHead(JointHead):
+class SharedHead(JointHead):
     """The same map from features to a distribution for every variable.
 
     Levels have a mixture of so many discretised logistics, or with none a mass for each level; symbols have masses.
     """
 
-    def __init__(self, width: int, domains: Alike, n_components: int = 0):
+    def __init__(self, width: int, domains: SharedDomain, n_components: int = 0):
         super().__init__()
         self.n_variables = len(domains)
         domain, frequencies = domains.domain, torch.as_tensor(domains.domain.frequencies, dtype=torch.float32)
@@ -134,9 +134,9 @@ class AlikeHead(JointHead):
         if isinstance(domain, Levels) and n_components > 0:
             self.head = PixelHead(width, frequencies, domain.n_channels, n_components)
 
-    def forward(self, features: Tensor, columns: Tensor | None = None) -> AlikeConditionals:
+    def forward(self, features: Tensor, columns: Tensor | None = None) -> SharedConditionals:
         columns = torch.arange(self.n_variables) if columns is None else columns
         features = features if len(columns) == self.n_variables else features[:, columns]
         if isinstance(self.head, PixelHead):
-            return AlikePixels(columns, self.head(features))
-        return AlikeCategories(columns, self.head(features))
+            return SharedPixels(columns, self.head(features))
+        return SharedCategories(columns, self.head(features))

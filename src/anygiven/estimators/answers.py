@@ -18,7 +18,7 @@ from anygiven.variables.tables import is_gap, native_values, number_of
 LEAST_SHOWN = 1e-6  # masses of a grid below it are not listed
 
 
-class Conditional:
+class Answer:
     """p(column | given): of one row, whose answers are single values, or of many, whose answers are arrays (or, where a
     pandas table was given, series and frames with its index). `[i]` is the answer of one row of many.
     """
@@ -42,11 +42,11 @@ class Conditional:
     def __len__(self) -> int:
         return self.distribution.n_rows
 
-    def __getitem__(self, row: int) -> Conditional:
+    def __getitem__(self, row: int) -> Answer:
         """The answer of one row, counted from 0."""
         if not -len(self) <= row < len(self):
             raise IndexError(f"There is no row {row}; there are {len(self)}, counted from 0.")
-        return Conditional(self.variable, self.distribution.rows([row]), {})
+        return Answer(self.variable, self.distribution.rows([row]), {})
 
     def _each(self, values: np.ndarray) -> Any:
         """(B,) → one value, an array, or a series."""

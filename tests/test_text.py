@@ -233,7 +233,7 @@ def test_wrong_files_and_questions(density, tmp_path):
         density.log_prob("THE CAT")
     with pytest.raises(QuestionError, match="no place 99"):
         density.conditional(99)
-    with pytest.raises(QuestionError, match="is 'h' in the evidence"):
+    with pytest.raises(QuestionError, match="is 'h' in what is given"):
         density.conditional(1, given="the")
     with pytest.raises(QuestionError, match="nothing to fill"):
         density.fill("")
@@ -251,7 +251,7 @@ def test_odd_questions_get_one_sentence(density):
         (lambda: density.conditional(5, ["the"]), "one string"),
         (lambda: density.fill("a_", blank=None), "must be one character"),
         (lambda: density.fill("a_", groups="any"), "groups is 'any'"),
-        (lambda: density.sample(given=None), "start is a string"),
+        (lambda: density.sample(given=None), "given is a string"),
     ]
     for ask, says in wrong:
         with pytest.raises(AnyGivenError, match=says):

@@ -1,4 +1,7 @@
-"""AnyOrderModel = network + head behind the one contract: model(x, path)."""
+"""AnyOrderModel = network + head behind the one contract: look, log_prob, walk.
+
+Cells are on the model's device; what is of the lattice (masks, paths, columns, masking modes) stays on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from anygiven.heads.conditionals import Conditionals, JointHead
+from anygiven.lattice.question import EVIDENCE, NEVER, Path
 from anygiven.networks.absorbing import AbsorbingNetwork
-from anygiven.networks.hiding import EVIDENCE, NEVER, hide
+from anygiven.networks.hiding import hide
 from anygiven.networks.path import PathNetwork
 from anygiven.variables.domains import LOG_WIDTH
 
@@ -22,7 +26,7 @@ SHARED = 0.8  # of the rows at most must be distinct for their sorting to pay
 class AnyOrderModel(nn.Module, ABC):
     """For every query variable i of a path: p(x_i | all x_j with step[j] < step[i]).
 
-    x is (B, N, 4) cells; a path is anything with `step` (B, N): −1 evidence, 0 … T−1 query, larger: never.
+    x is (B, N, 4) cells.
     """
 
     @abstractmethod
@@ -35,15 +39,15 @@ class AnyOrderModel(nn.Module, ABC):
         """
 
     @abstractmethod
-    def forward(self, x: Tensor, path) -> Conditionals:
-        """The conditionals of all query variables along a path."""
-
-    @abstractmethod
-    def log_prob(self, x: Tensor, path) -> Tensor:
+    def log_prob(self, x: Tensor, path: Path) -> Tensor:
         """(B, N) log p of each query variable, 0 elsewhere."""
 
-    def walk(self, x: Tensor, path) -> Walk:
+    def walk(self, x: Tensor, path: Path) -> Walk:
         return Walk(self, x, path)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
 
     @property
     def n_parameters(self) -> int:
@@ -58,25 +62,18 @@ def any_order_model(network: AbsorbingNetwork | PathNetwork, head: JointHead) ->
 class Unrolled(AnyOrderModel):
     """Keeps the contract by looks alone: a path is unrolled into rows, in chunks that fit memory."""
 
-    def forward(self, x: Tensor, path) -> Conditionals:
-        found = self.look(x, path.known_at(0), masking_mode=path.masking_mode)
-        for t in range(1, path.n_steps):
-            found = self.look(x, path.known_at(t), masking_mode=path.masking_mode).where(path.asked_at(t), found)
-        return found
-
-    def log_prob(self, x: Tensor, path) -> Tensor:
-        out = x.new_zeros(x.shape[:2])
+    def log_prob(self, x: Tensor, path: Path) -> Tensor:
+        out, device = x.new_zeros(x.shape[:2]), x.device
         for rows, t, columns in self._looks(path):
-            masking_mode = None if path.masking_mode is None else path.masking_mode[rows]
-            conditionals = self.look(x[rows], path.known_at(t)[rows], columns, masking_mode)
-            log_p = conditionals.log_prob(x[rows][:, columns])
-            asked = path.asked_at(t)[rows][:, columns]
-            patch = torch.zeros_like(out[rows]).index_copy(1, columns, torch.where(asked, log_p, 0.0))
+            some, at, rows = path.rows(rows), columns.to(device), rows.to(device)
+            cells, asked = x[rows], some.asked_at(t)[:, columns].to(device)
+            log_p = self.look(cells, some.known_at(t), columns, some.masking_mode).log_prob(cells[:, at])
+            patch = torch.zeros_like(out[rows]).index_copy(1, at, torch.where(asked, log_p, 0.0))
             out = out.index_add(0, rows, patch)
         return out
 
     @staticmethod
-    def _looks(path) -> Iterator[tuple[Tensor, int, Tensor]]:
+    def _looks(path: Path) -> Iterator[tuple[Tensor, int, Tensor]]:
         """(rows, step, columns asked by any of them), at most MAX_UNROLLED_ROWS rows at a time."""
         for t in range(path.n_steps):
             asked = path.asked_at(t)
@@ -95,7 +92,9 @@ class LookingModel(Unrolled):
     def look(
         self, x: Tensor, is_evidence: Tensor, columns: Tensor | None = None, masking_mode: Tensor | None = None
     ) -> Conditionals:
+        is_evidence = is_evidence.to(x.device)
         if self.network.takes_masking_mode:
+            masking_mode = None if masking_mode is None else masking_mode.to(x.device)
             return self.head(self.network(x, is_evidence, masking_mode), columns)
         return self.head(self._features(x, is_evidence), columns)
 
@@ -116,10 +115,12 @@ def distinct_rows(hidden: Tensor, is_evidence: Tensor) -> tuple[Tensor, Tensor]:
     numbers = hidden[..., :LOG_WIDTH].contiguous().view(torch.int32).flatten(1).long()
     numbers = torch.cat([numbers, is_evidence.long()], dim=1)
     factors = torch.randint(1 << 62, (numbers.shape[1],), generator=torch.Generator().manual_seed(0)) | 1
+    factors = factors.to(numbers.device)
     _, place = ((numbers ^ (numbers >> 13)) * factors).sum(1).unique(return_inverse=True)
-    first = torch.empty(int(place.max()) + 1, dtype=torch.int64).scatter_(0, place, torch.arange(len(place)))
+    number = torch.arange(len(place), device=place.device)
+    first = torch.empty_like(number[: int(place.max()) + 1]).scatter_(0, place, number)
     if not torch.equal(numbers[first][place], numbers):  # two kinds under one number: as good as never
-        first = place = torch.arange(len(numbers))
+        first = place = number
     return first, place
 
 
@@ -154,21 +155,19 @@ class PathModel(AnyOrderModel):
             asked = torch.zeros_like(asked).index_fill(0, columns, True)
         return self.head(self.network(x, torch.where(asked & ~is_evidence, 0, step)), columns)
 
-    def forward(self, x: Tensor, path) -> Conditionals:
-        return self.head(self.network(x, path.step))
+    def log_prob(self, x: Tensor, path: Path) -> Tensor:
+        is_query = path.is_query.to(x.device)
+        log_p = self.head(self.network(x, path.step)).log_prob(x.masked_fill(~is_query.unsqueeze(-1), 0.0))
+        return torch.where(is_query, log_p, 0.0)
 
-    def log_prob(self, x: Tensor, path) -> Tensor:
-        asked = x.masked_fill(~path.is_query.unsqueeze(-1), 0.0)
-        return torch.where(path.is_query, self(x, path).log_prob(asked), 0.0)
-
-    def walk(self, x: Tensor, path) -> Walk:
+    def walk(self, x: Tensor, path: Path) -> Walk:
         return MemoryWalk(self, x, path)
 
 
 class Walk:
     """Drawing along a path: look, reveal, look again. What is asked may also be postponed, step by step."""
 
-    def __init__(self, model: AnyOrderModel, x: Tensor, path):
+    def __init__(self, model: AnyOrderModel, x: Tensor, path: Path):
         self.model, self.x, self.step, self.t = model, x.clone(), path.step.clone(), 0
         self.masking_mode = path.masking_mode
 
@@ -195,18 +194,18 @@ class Walk:
         columns, asked = self.columns, self.is_asked
         if is_revealed is not None:
             taken = asked.clone()
-            taken[:, columns] &= is_revealed
+            taken[:, columns] &= is_revealed.cpu()
             self.step[asked & ~taken] = self.t + 1
             asked = taken
-        kept = self.x[:, columns]
-        self.x[:, columns] = torch.where(asked[:, columns].unsqueeze(-1), cells, kept)
+        at, asked = columns.to(self.x.device), asked[:, columns].to(self.x.device)
+        self.x[:, at] = torch.where(asked.unsqueeze(-1), cells, self.x[:, at])
         self.t += 1
 
 
 class MemoryWalk(Walk):
     """The same with a memory of what was seen: each step costs what it adds."""
 
-    def __init__(self, model: PathModel, x: Tensor, path):
+    def __init__(self, model: PathModel, x: Tensor, path: Path):
         super().__init__(model, x, path)
         self.head = model.head
         self.seen = model.network.walk(self.x, self.step)

@@ -1,4 +1,8 @@
-"""Every head: sums or integrates to one, and its figures agree with its own density."""
+"""Every head that models use: sums or integrates to one, and its figures agree with its own density.
+
+One battery over the heads as models have them: the head of a table, with every kind of column and every column head,
+and the head of a shared domain, of symbols, levels and pixels.
+"""
 
 from dataclasses import replace
 
@@ -7,147 +11,258 @@ import pytest
 import torch
 
 from anygiven.heads import (
-    AtomsPlusContinuousHead,
-    BernoulliHead,
-    CategoricalHead,
-    DiscretisedLogisticHead,
-    GaussianHead,
-    Head,
-    LevelHead,
+    COLUMN_HEADS,
+    ColumnHead,
+    JointHead,
     LevelMixture,
-    MixtureHead,
-    OrdinalHead,
     PixelHead,
     PixelMixture,
+    SharedHead,
     TableHead,
+    joint_head_for,
 )
 from anygiven.heads.mixtures import KernelMixture, Logistic, Normal
+from anygiven.variables.domains import (
+    HIGH,
+    LOW,
+    SYMBOL,
+    Binary,
+    CategoricalDomain,
+    Levels,
+    Numeric,
+    Ordinal,
+    SharedDomain,
+)
+from anygiven.variables.schema import schema_of
+from anygiven.variables.tables import read_table
 
-WIDTH, BATCH = 6, 5
-FREQUENCIES = torch.tensor([0.1, 0.4, 0.2, 0.3])
-HEADS = {
-    "Gaussian": lambda: GaussianHead(WIDTH),
-    "mixture of Gaussians": lambda: MixtureHead(WIDTH, 5),
-    "mixture of logistics": lambda: MixtureHead(WIDTH, 5, Logistic()),
-    "categorical": lambda: CategoricalHead(WIDTH, FREQUENCIES),
-    "Bernoulli": lambda: BernoulliHead(WIDTH, 0.3),
-    "ordinal": lambda: OrdinalHead(WIDTH, FREQUENCIES, torch.tensor([-1.5, -0.3, 0.4, 1.2])),
-    "discretised logistics": lambda: DiscretisedLogisticHead(WIDTH, 4, centre=10.0, spread=4.0),
-    "levels": lambda: LevelHead(WIDTH, torch.ones(16) / 16, 3),
-    "atoms plus continuous": lambda: AtomsPlusContinuousHead(WIDTH, torch.tensor([-0.5, 0.8]), FREQUENCIES[:3] / 0.7),
+WIDTH, BATCH, N_DRAWS = 6, 5, 6000
+RNG = np.random.default_rng(0)
+NUMBERS = {
+    "points": RNG.normal(size=200),
+    "points with an atom": np.where(RNG.random(200) < 0.3, 0.0, RNG.exponential(size=200)),
+    "cells": RNG.poisson(40, 200).astype(float),
+    "cells with atoms": np.where(RNG.random(200) < 0.4, 0, RNG.poisson(30, 200)).astype(float),
 }
-DISCRETE = {
-    "categorical": range(4),
-    "Bernoulli": range(2),
-    "ordinal": range(4),
-    "discretised logistics": range(-3000, 3000),
-    "levels": range(16),
+TABLE = [
+    CategoricalDomain(("a", "b", "c"), (3, 2, 1)), Binary((0, 1), (4, 6)),
+    Ordinal(("s", "m", "l", "xl"), (1, 4, 2, 3)),
+    *(v.domain for v in schema_of(read_table(NUMBERS), None, 0).variables),
+]  # fmt: skip
+WORLDS = {
+    **{f"table, {name}": (TABLE, name) for name in COLUMN_HEADS},
+    "symbols": (SharedDomain(CategoricalDomain(tuple("abcd"), (1, 4, 2, 3)), (3,)), "mixture"),
+    "levels as masses": (SharedDomain(Levels((2, 5, 3)), (2, 2)), "mixture"),
+    "levels as logistics": (SharedDomain(Levels((1,) * 16), (2, 2)), "mixture"),
+    "pixels": (SharedDomain(Levels((1,) * 4, 2), (2, 2)), "mixture"),
 }
+N_COMPONENTS = {"symbols": 0, "levels as masses": 0}
 
 
 def test_no_head_is_forgotten():
-    made = {type(make()) for make in HEADS.values()}
-    assert made == set(Head.__subclasses__())
+    assert set(COLUMN_HEADS.values()) == {c for c in ColumnHead.__subclasses__() if c.__module__.startswith("anygiven")}
+    assert {TableHead, SharedHead} == set(JointHead.__subclasses__())
 
 
-@pytest.fixture(params=HEADS)
-def named(request):
-    torch.manual_seed(0)
-    head = HEADS[request.param]()
+def made(world: str, seed: int = 0, columns=None):
+    """The head's conditionals of random features, with weights that have moved from their start."""
+    domains, kind = WORLDS[world]
+    torch.manual_seed(seed)
+    head = joint_head_for(WIDTH, domains, N_COMPONENTS.get(world, 3), kind)
     for parameter in head.parameters():
         parameter.data.add_(0.5 * torch.randn_like(parameter))
+    shape = (BATCH, WIDTH) if world.startswith("table") else (BATCH, len(domains), WIDTH)
     with torch.no_grad():
-        return request.param, head(torch.randn(BATCH, WIDTH))
+        return domains, head(torch.randn(shape), columns)
 
 
-def support(name, conditional):
-    """Points and their weights: a sum for masses, a fine quadrature for densities, both where there are atoms."""
-    if name in DISCRETE:
-        points = torch.tensor(list(DISCRETE[name]), dtype=torch.float32)
-        return points, torch.ones(len(points))
-    points = torch.linspace(-60, 60, 240_001, dtype=torch.float64)[:-1].float() + 1.234e-5
-    weights = torch.full((len(points),), 120 / 240_000)
-    if name == "atoms plus continuous":
-        return torch.cat([points, conditional.atoms]), torch.cat([weights, torch.ones(2)])
-    return points, weights
+@pytest.fixture(params=WORLDS)
+def found(request):
+    return made(request.param)
 
 
-def masses(name, conditional):
-    points, weights = support(name, conditional)
-    log_p = conditional.log_prob(points[:, None].expand(-1, BATCH))
-    return points.double(), weights.double()[:, None] * log_p.double().exp()
-
-
-def test_sums_to_one(named):
-    _, mass = masses(*named)
-    assert torch.allclose(mass.sum(0), torch.ones(BATCH, dtype=torch.float64), atol=2e-4)
-
-
-def test_mean_and_std_are_those_of_the_density(named):
-    points, mass = masses(*named)
-    mean = (mass * points[:, None]).sum(0)
-    std = ((mass * (points[:, None] - mean) ** 2).sum(0)).sqrt()
-    assert torch.allclose(named[1].mean.double(), mean, atol=5e-3)
-    assert torch.allclose(named[1].std.double(), std, rtol=5e-3, atol=5e-3)
-
-
-def test_entropy_is_that_of_the_density(named):
-    name, conditional = named
-    points, weights = support(name, conditional)
-    log_p = conditional.log_prob(points[:, None].expand(-1, BATCH)).double()
-    entropy = -(weights.double()[:, None] * log_p.exp() * log_p.clamp(min=-200)).sum(0)
-    assert torch.allclose(conditional.entropy().double(), entropy, atol=0.02)
-
-
-def test_cdf_is_the_running_sum(named):
-    name, conditional = named
-    points, mass = masses(name, conditional)
-    for value in (-0.37, 0.0, 0.61, 1.0, 9.0):
-        below = mass[points <= value].sum(0)
-        assert torch.allclose(conditional.cdf(torch.full((BATCH,), value)).double(), below, atol=2e-3)
-
-
-def test_quantile_is_the_smallest_value_that_reaches_the_level(named):
-    name, conditional = named
-    step = 1.0 if name in DISCRETE else 1e-3
-    for level in (0.05, 0.3, 0.5, 0.9):
-        value = conditional.quantile(level)
-        assert (conditional.cdf(value) >= level - 1e-4).all()
-        assert (conditional.cdf(value - step) <= level + 1e-4).all()
-
-
-def test_mode_is_nowhere_beaten_by_much(named):
-    name, conditional = named
-    points, _ = support(name, conditional)
-    if name == "atoms plus continuous":
-        points = points[:-2]  # a mass and a density cannot be compared
-        best = conditional.smooth.log_prob(points[:, None].expand(-1, BATCH)).max(0).values
-        assert (conditional.smooth.log_prob(conditional.smooth.mode) >= best - 0.02).all()
+def cells_of(domain):
+    """(M, 4) every cell that a column can have, fine points of its smooth part, and (M,) their weights in a sum."""
+    cells = np.zeros((domain.n_symbols, 4), dtype=np.float64)
+    cells[:, SYMBOL] = np.arange(domain.n_symbols)
+    if isinstance(domain, Levels):
+        levels = np.stack(np.meshgrid(*[np.arange(domain.n_symbols)] * domain.n_channels), -1).reshape(
+            -1, domain.n_channels
+        )
+        cells = np.zeros((len(levels), 4))
+        cells[:, : domain.n_channels] = levels
+    if not isinstance(domain, Numeric):
+        return cells, np.ones(len(cells))
+    atoms = cells[:-1]
+    if len(domain.edges):
+        low, high = domain.edges[:-1], domain.edges[1:]
+        low, high = low[high - low > 1e-3], high[high - low > 1e-3]  # nothing is between neighbouring atoms
+        weights = np.ones(len(low))
     else:
-        best = conditional.log_prob(points[:, None].expand(-1, BATCH)).max(0).values
-        assert (conditional.log_prob(conditional.mode) >= best - 0.02).all()
+        low = high = np.linspace(-30, 30, 200_001)
+        weights = np.full(len(low), low[1] - low[0])
+    smooth = np.zeros((len(low), 4))
+    smooth[:, SYMBOL], smooth[:, LOW], smooth[:, HIGH] = domain.n_symbols - 1, low, high
+    return np.concatenate([atoms, smooth]), np.concatenate([np.ones(len(atoms)), weights])
 
 
-def test_draws_follow_the_density(named):
-    _, conditional = named
+def law(domains, conditionals, c: int):
+    """(M,) weights, (M, B) log p and the cells (M, 4) of all that the c-th column can be."""
+    column = int(conditionals.columns[c])
+    cells, weights = cells_of(domains[column])
+    cells, n_head = torch.from_numpy(cells).float(), min(len(cells), 1000)
+    x = torch.zeros(n_head, BATCH, len(conditionals.columns), 4)
+    x[:, :, c] = cells[:n_head, None]
+    log_p = [torch.stack([conditionals.log_prob(one)[:, c] for one in x])]
+    if n_head < len(cells):  # many points of the smooth part: by the column's own Conditional, which agrees (below)
+        one, value = conditionals.of(column), cells[n_head:, LOW, None].expand(-1, BATCH)
+        log_p.append(one.symbols.log_probabilities[..., -1] + one.smooth.log_prob(value))
+    return torch.from_numpy(weights), torch.cat(log_p).double(), cells
+
+
+def test_every_column_sums_to_one(found):
+    domains, conditionals = found
+    for c in range(len(conditionals.columns)):
+        weights, log_p, _ = law(domains, conditionals, c)
+        assert torch.allclose((weights[:, None] * log_p.exp()).sum(0), torch.ones(BATCH).double(), atol=1e-3)
+
+
+def test_the_conditional_of_one_column_is_that_of_all(found):
+    domains, conditionals = found
+    drawn = conditionals.sample(torch.Generator().manual_seed(1))
+    log_p = conditionals.log_prob(drawn)
+    for c, column in enumerate(conditionals.columns.tolist()):
+        domain, one = domains[column], conditionals.of(column)
+        symbol = drawn[:, c, SYMBOL]
+        if isinstance(domain, Levels) and domain.n_channels > 1:
+            continue  # the first channel alone, tested below
+        if not isinstance(domain, Numeric):
+            assert torch.allclose(one.log_prob(symbol), log_p[:, c], atol=1e-4)
+            continue
+        is_atom = symbol < domain.n_symbols - 1
+        assert torch.allclose(one.symbols.log_prob(symbol)[is_atom], log_p[is_atom, c], atol=1e-4)
+        if not len(domain.edges):
+            smooth = one.symbols.log_prob(symbol) + one.smooth.log_prob(drawn[:, c, LOW])
+            assert torch.allclose(smooth[~is_atom], log_p[~is_atom, c], atol=1e-4)
+
+
+def test_entropy_is_that_of_the_law(found):
+    """Of symbols and levels in nats of masses; of numbers the symbols' and the density of scores' in proportion."""
+    domains, conditionals = found
+    entropy = conditionals.entropy()
+    for c, column in enumerate(conditionals.columns.tolist()):
+        domain = domains[column]
+        if isinstance(domain, Numeric) and len(domain.edges):
+            one = conditionals.of(column)
+            expected = one.symbols.entropy() + one.symbols.probabilities[:, -1] * one.smooth.entropy()
+        else:
+            weights, log_p, _ = law(domains, conditionals, c)
+            expected = -(weights[:, None] * log_p.exp() * log_p.clamp(min=-200)).sum(0).float()
+        if isinstance(domain, Levels) and domain.n_channels > 1:
+            assert (entropy[:, c] >= expected - 1e-4).all()  # an upper bound
+        else:
+            assert torch.allclose(entropy[:, c], expected, atol=0.02)
+
+
+def test_draws_follow_the_law(found):
+    domains, conditionals = found
     generator = torch.Generator().manual_seed(0)
-    draws = torch.stack([conditional.sample(generator) for _ in range(6000)])
-    error = conditional.std / 6000**0.5
-    assert ((draws.mean(0) - conditional.mean).abs() < 5 * error + 1e-6).all()
-    for level in (0.1, 0.5, 0.9):
-        value = conditional.quantile(level)
-        assert ((draws <= value + 1e-6).double().mean(0) - conditional.cdf(value)).abs().max() < 0.03
+    draws = torch.stack([conditionals.sample(generator) for _ in range(N_DRAWS)])  # (n, B, C, 4)
+    for c, column in enumerate(conditionals.columns.tolist()):
+        domain = domains[column]
+        weights, log_p, cells = law(domains, conditionals, c)
+        n_numbers = domain.n_channels if isinstance(domain, Levels) else 1
+        for k in range(n_numbers):
+            p = torch.stack(
+                [(weights[:, None] * log_p.exp())[cells[:, k] == s].sum(0) for s in range(domain.n_symbols)]
+            )
+            shares = torch.stack([(draws[:, :, c, k] == s).double().mean(0) for s in range(domain.n_symbols)])
+            assert (shares - p).abs().max() < 5 * 0.5 / N_DRAWS**0.5
+        if isinstance(domain, Numeric):
+            is_smooth, one = draws[:, :, c, SYMBOL] == domain.n_symbols - 1, conditionals.of(column).smooth
+            edges = torch.as_tensor(domain.edges[1:-1]).float()
+            values = (
+                edges[:, None].expand(-1, BATCH) if len(edges) else one.quantile(torch.tensor([[0.1], [0.5], [0.9]]))
+            )
+            for value in values:
+                below = ((draws[:, :, c, HIGH] <= value) & is_smooth).double().sum(0) / is_smooth.double().sum(0)
+                assert (below - one.cdf(value))[is_smooth.sum(0) > 2000].abs().max() < 0.04
 
 
-def test_temperature_sharpens_and_flattens(named):
-    name, conditional = named
-    cold, hot = conditional.temperature(0.25), conditional.temperature(4.0)
-    assert (cold.entropy() <= conditional.entropy() + 1e-4).all()
-    if name == "levels":  # scales as wide as the range: all goes to the borders, the farther apart
-        assert (hot.std >= conditional.std - 1e-4).all()
-    else:
-        assert (hot.entropy() >= conditional.entropy() - 1e-4).all()
-    assert torch.allclose(conditional.temperature(1.0).entropy(), conditional.entropy(), atol=1e-3)
+def test_temperature_sharpens_every_column_as_its_own_conditional_would_be(found):
+    domains, conditionals = found
+    cold = conditionals.temperature(0.25)
+    for column in conditionals.columns.tolist():
+        if isinstance(domains[column], Levels) and domains[column].n_channels > 1:
+            continue
+        one, mine = conditionals.of(column).temperature(0.25), cold.of(column)
+        assert torch.allclose(mine.entropy(), one.entropy(), atol=2e-3)
+        if not isinstance(domains[column], Levels):  # logistics that shrink may leave the border they spilt over
+            assert (mine.entropy() <= conditionals.of(column).entropy() + 1e-4).all()
+    same = conditionals.temperature(1.0)
+    drawn = conditionals.sample(torch.Generator().manual_seed(2))
+    assert torch.allclose(same.log_prob(drawn), conditionals.log_prob(drawn), atol=1e-4)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_average_is_the_equal_mixture(world):
+    """log p of the average is the log of the mean of p, for every cell, atoms and smooth parts too."""
+    members = [made(world, seed)[1] for seed in range(3)]
+    mixed = members[0].average(members[1:])
+    for source in (*members, mixed):
+        drawn = source.sample(torch.Generator().manual_seed(3))
+        each = torch.stack([member.log_prob(drawn) for member in members])
+        assert torch.allclose(mixed.log_prob(drawn), each.logsumexp(0) - np.log(3), atol=1e-3)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_some_columns_are_those_of_all(world):
+    whole = made(world)[1]
+    columns = torch.tensor([2, 0, 1])
+    part = made(world, columns=columns)[1]
+    drawn = whole.sample(torch.Generator().manual_seed(4))
+    assert torch.allclose(part.log_prob(drawn[:, columns]), whole.log_prob(drawn)[:, columns], atol=1e-5)
+    assert torch.allclose(part.entropy(), whole.entropy()[:, columns], atol=1e-5)
+
+
+# ------------------------------------------------------------------ one column head
+
+
+@pytest.fixture(params=[(name, is_grid) for name in COLUMN_HEADS for is_grid in (False, True)], ids=str)
+def smooth(request):
+    name, is_grid = request.param
+    torch.manual_seed(0)
+    head = COLUMN_HEADS[name](WIDTH, 3, 5, is_grid)
+    for parameter in head.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    with torch.no_grad():
+        return head(torch.randn(BATCH, WIDTH), torch.tensor([2, 0])).each(lambda tensor: tensor[:, 1].double())
+
+
+FINE = torch.linspace(-60, 60, 240_001, dtype=torch.float64)[:, None]
+
+
+def test_a_smooth_part_agrees_with_quadrature(smooth):
+    density = smooth.log_prob(FINE.expand(-1, BATCH)).exp() * (FINE[1] - FINE[0])
+    mean = (density * FINE).sum(0)
+    assert torch.allclose(density.sum(0), torch.ones(BATCH).double(), atol=1e-4)
+    assert torch.allclose(smooth.mean, mean, atol=1e-3)
+    assert torch.allclose(smooth.std, (density * (FINE - mean) ** 2).sum(0).sqrt(), rtol=2e-3)
+    assert torch.allclose(smooth.entropy(), -(density * smooth.log_prob(FINE.expand(-1, BATCH))).sum(0), atol=0.01)
+    assert torch.allclose(smooth.expect(lambda z, _: z, 57), mean, atol=1e-3)
+    assert torch.allclose(smooth.expect(lambda z, _: z**2, 57), (density * FINE**2).sum(0), rtol=5e-3)
+    for value in (-1.3, 0.2, 2.0):
+        assert torch.allclose(smooth.cdf(torch.tensor(value)), density[FINE[:, 0] <= value].sum(0), atol=1e-3)
+    low, high = torch.tensor(-0.4).double(), torch.tensor(0.9).double()
+    assert torch.allclose(smooth.log_mass(low, high).exp(), smooth.cdf(high) - smooth.cdf(low), atol=1e-6)
+
+
+def test_a_smooth_part_inverts_its_own_cdf(smooth):
+    for level in (0.001, 0.05, 0.5, 0.9, 0.999):
+        assert torch.allclose(smooth.cdf(smooth.quantile(level)), torch.tensor(level).double(), atol=1e-6)
+    best = smooth.log_prob(FINE[::10].expand(-1, BATCH)).max(0).values
+    assert (smooth.log_prob(smooth.mode) >= best - 0.02).all()
+    assert (smooth.log_prob(smooth.centres.T).max(0).values >= best - 0.5).all()
 
 
 @pytest.mark.parametrize("kernel", [Normal(), Logistic()])
@@ -166,7 +281,7 @@ def test_interval_masses_keep_their_digits_in_the_tails(kernel):
 def test_an_untrained_table_head_equals_the_independent_marginals(density, table):
     """Marginal first: log p = log P(symbol) + log N(z) + log dz/dx for every column."""
     domains = density.schema_.domains
-    head = TableHead(8, domains, n_components=8)
+    head = joint_head_for(8, domains, 8)
     cells, present = density.schema_.encode(read(table))
     x = torch.from_numpy(cells)
     log_p = head(torch.zeros(len(x), 8)).log_prob(x).detach()

@@ -146,7 +146,7 @@ def test_lines_can_be_merged():
         assert path.n_steps == steps
         assert (path.step.diff(dim=1)[:, ::6] >= 0).all()  # still along the lines
     assert Grouped(Slanted((6, 6), 1), (1, 2, 33)).path(whole).step.eq(1).sum(1).tolist() == [2, 2]
-    assert Budget(Told(Slanted((6, 6)), 3), 4).path(whole).mode.tolist() == [3, 3]
+    assert Budget(Told(Slanted((6, 6)), 3), 4).path(whole).masking_mode.tolist() == [3, 3]
 
 
 def test_strided_order_has_no_ties_and_is_as_defined():

@@ -1,66 +1,31 @@
-"""Features → Conditional: one family a file, and the mixed-table head that groups them."""
+"""Features → Conditionals: one head for variables of a shared domain, one for the columns of a table."""
 
 from collections.abc import Sequence
 
-from anygiven.heads.atoms import AtomsPlusContinuous, AtomsPlusContinuousHead
-from anygiven.heads.categorical import (
-    Bernoulli,
-    BernoulliHead,
-    Categorical,
-    CategoricalHead,
-    Ordinal,
-    OrdinalHead,
-)
-from anygiven.heads.conditional import Conditional, Head
+from anygiven.heads.atoms import AtomsPlusContinuous
+from anygiven.heads.categorical import Categorical, CategoricalHead
+from anygiven.heads.conditional import Conditional
 from anygiven.heads.conditionals import Conditionals, JointHead
-from anygiven.heads.levels import LevelHead, LevelMixture, PixelHead, PixelMixture
-from anygiven.heads.mixtures import (
-    DiscretisedLogisticHead,
-    DiscretisedMixture,
-    Gaussian,
-    GaussianHead,
-    KernelMixture,
-    MixtureHead,
-)
+from anygiven.heads.levels import LevelMixture, PixelHead, PixelMixture
+from anygiven.heads.mixtures import KernelMixture, MixtureHead
 from anygiven.heads.shared import SharedCategories, SharedConditionals, SharedHead, SharedPixels
-from anygiven.heads.table import TableConditionals, TableHead
+from anygiven.heads.smooth import ColumnHead, Smooth
+from anygiven.heads.table import TableConditionals, TableHead, smooth_log_prob
 from anygiven.variables.domains import Domain, SharedDomain
 
+COLUMN_HEADS: dict[str, type[ColumnHead]] = {"mixture": MixtureHead}  # of a table's numeric columns
 
-def joint_head_for(width: int, domains: Sequence[Domain], n_components: int = 8) -> JointHead:
-    """One head for variables that are alike, the mixed-table head for all others."""
-    head = SharedHead if isinstance(domains, SharedDomain) else TableHead
-    return head(width, domains, n_components)  # type: ignore[arg-type]
+
+def joint_head_for(width: int, domains: Sequence[Domain], n_components: int = 8, head: str = "mixture") -> JointHead:
+    """One head for variables of a shared domain, the mixed-table head for all others."""
+    if isinstance(domains, SharedDomain):
+        return SharedHead(width, domains, n_components)
+    return TableHead(width, domains, n_components, COLUMN_HEADS[head])
 
 
 __all__ = [
-    "AtomsPlusContinuous",
-    "AtomsPlusContinuousHead",
-    "Bernoulli",
-    "BernoulliHead",
-    "Categorical",
-    "CategoricalHead",
-    "Conditional",
-    "Conditionals",
-    "DiscretisedLogisticHead",
-    "DiscretisedMixture",
-    "Gaussian",
-    "GaussianHead",
-    "Head",
-    "JointHead",
-    "KernelMixture",
-    "LevelHead",
-    "LevelMixture",
-    "MixtureHead",
-    "Ordinal",
-    "OrdinalHead",
-    "PixelHead",
-    "PixelMixture",
-    "SharedCategories",
-    "SharedConditionals",
-    "SharedHead",
-    "SharedPixels",
-    "TableConditionals",
-    "TableHead",
-    "joint_head_for",
+    "COLUMN_HEADS", "AtomsPlusContinuous", "Categorical", "CategoricalHead", "ColumnHead", "Conditional",
+    "Conditionals", "JointHead", "KernelMixture", "LevelMixture", "MixtureHead", "PixelHead", "PixelMixture",
+    "SharedCategories", "SharedConditionals", "SharedHead", "SharedPixels", "Smooth", "TableConditionals", "TableHead",
+    "joint_head_for", "smooth_log_prob",
 ]  # fmt: skip

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anygiven.heads.categorical import Categorical, CategoricalHead
-from anygiven.heads.conditional import Conditional, Head
-from anygiven.heads.mixtures import KernelMixture, MixtureHead
+from anygiven.heads.categorical import Categorical
+from anygiven.heads.conditional import Conditional
+from anygiven.heads.smooth import Smooth
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class AtomsPlusContinuous(Conditional):
 
     symbols: Categorical  # (…, A+1) the atoms and, last, the smooth part
     atoms: Tensor  # (A,) ascending, on the axis of the smooth part
-    smooth: KernelMixture  # (…)
+    smooth: Smooth  # (…)
 
     def _atom_of(self, value: Tensor) -> Tensor:
         """(…) the index of the atom, or A."""
@@ -77,7 +77,7 @@ class AtomsPlusContinuous(Conditional):
         neighbouring atoms of a grid do, which have nothing between them).
         """
         atoms, rest = self._parts()  # (…, A), (…)
-        level = torch.as_tensor(level, dtype=rest.dtype)
+        level = torch.as_tensor(level, dtype=rest.dtype, device=rest.device)
         places = self.atoms.to(rest.dtype).view(-1, *[1] * rest.dim())
         before = atoms.cumsum(-1) - atoms + rest.unsqueeze(-1) * self.smooth.cdf(places).movedim(0, -1)  # F just before
         symbol = (before + atoms < level.unsqueeze(-1)).sum(-1)  # the first atom that reaches the level, A if none does
@@ -96,17 +96,3 @@ class AtomsPlusContinuous(Conditional):
 def _at(index: Tensor, table: Tensor) -> Tensor:
     """table[…, index]."""
     return table.expand(*index.shape, -1).gather(-1, index.unsqueeze(-1)).squeeze(-1)
-
-
-class AtomsPlusContinuousHead(Head):
-    """Symbol logits started at the log frequencies, and a mixture started near N(0, 1)."""
-
-    def __init__(self, width: int, atoms: Tensor, frequencies: Tensor, n_components: int = 8):
-        super().__init__()
-        self.symbols = CategoricalHead(width, frequencies)
-        self.smooth = MixtureHead(width, n_components)
-        self.register_buffer("atoms", atoms.float())
-
-    def forward(self, features: Tensor) -> AtomsPlusContinuous:
-        atoms = self.get_buffer("atoms")
-        return AtomsPlusContinuous(self.symbols(features), atoms, self.smooth(features))

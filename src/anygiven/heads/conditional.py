@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 class Conditional(ABC):
@@ -47,13 +47,12 @@ class Conditional(ABC):
         """The same distribution sharpened (t < 1) or flattened (t > 1)."""
 
 
-class Head(nn.Module, ABC):
-    """features (…, width) → Conditional with batch shape (…)."""
+def uniform(shape, generator: torch.Generator | None, device: torch.device | None = None) -> Tensor:
+    """Float64 uniforms in (0, 1): float32 noise would quietly lower the temperature. They are drawn on the CPU, so that
+    a seed gives the same draws on every device."""
+    return torch.rand(shape, generator=generator, dtype=torch.float64).clamp(1e-15, 1 - 1e-15).to(device)
 
-    @abstractmethod
-    def forward(self, features: Tensor) -> Conditional: ...
 
-
-def uniform(shape, generator: torch.Generator | None) -> Tensor:
-    """Float64 uniforms in (0, 1): float32 noise would quietly lower the temperature."""
-    return torch.rand(shape, generator=generator, dtype=torch.float64).clamp(1e-15, 1 - 1e-15)
+def in_double(tensor: Tensor) -> Tensor:
+    """In float64; on the CPU if the device has none."""
+    return tensor.cpu().double() if tensor.device.type == "mps" else tensor.double()

@@ -14,7 +14,7 @@ from anygiven.heads.conditional import Conditional
 class Conditionals(ABC):
     """p(variable | what its step may see) of C variables for B rows. Values are cells (B, C, 4)."""
 
-    columns: Tensor  # (C,) which variables
+    columns: Tensor  # (C,) which variables, on the CPU
 
     @abstractmethod
     def log_prob(self, cells: Tensor) -> Tensor:
@@ -35,10 +35,6 @@ class Conditionals(ABC):
     @abstractmethod
     def of(self, column: int) -> Conditional:
         """The Conditional of one variable, for the B rows."""
-
-    @abstractmethod
-    def where(self, is_taken: Tensor, other) -> Conditionals:
-        """This one where is_taken (B, C), the other elsewhere."""
 
     @abstractmethod
     def average(self, others: Sequence) -> Conditionals:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from anygiven.heads.categorical import Categorical
-from anygiven.heads.conditional import Conditional, Head, uniform
+from anygiven.heads.conditional import Conditional, uniform
 from anygiven.heads.mixtures import NARROW, Logistic
 
 FAR = 30.0  # scales: beyond all mass
@@ -70,10 +70,10 @@ class PixelMixture:
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """(…, C) levels: a component, then its channels one after the other."""
         k = Categorical(self.logits).sample(generator).long()[..., None]  # (…, 1)
-        levels = torch.zeros(*self.loc.shape[:-2], self.loc.shape[-1])
+        levels = self.loc.new_zeros(*self.loc.shape[:-2], self.loc.shape[-1])
         for c in range(levels.shape[-1]):
             loc = self._moved(c, self.axis(levels[..., :c])).gather(-1, k).squeeze(-1)
-            noise = KERNEL.inverse_cdf(uniform(loc.shape, generator)).to(loc.dtype)
+            noise = KERNEL.inverse_cdf(uniform(loc.shape, generator)).to(loc)
             drawn = loc + self.scale[..., c].gather(-1, k).squeeze(-1) * noise
             levels[..., c] = self._level(drawn)
         return levels
@@ -82,7 +82,7 @@ class PixelMixture:
     def mean(self) -> Tensor:
         """(…, C) levels: of each component, on average over points of the channels before."""
         points = self.loc.new_zeros(1, *self.loc.shape[:-1], 0)  # (n points, …, K, channels before) on the axis
-        mass, means = torch.ones(points.shape[:-1]), []  # (n points, …, K)
+        mass, means = self.loc.new_ones(points.shape[:-1]), []  # (n points, …, K)
         for c in range(self.loc.shape[-1]):
             first = c * (c - 1) // 2
             loc = self.loc[..., c] + (self.tie[..., first : first + c] * points).sum(-1)  # (n points, …, K)
@@ -97,9 +97,9 @@ class PixelMixture:
     def _points(self, c: int, loc: Tensor) -> tuple[Tensor, Tensor]:
         """Levels of a channel and their masses: all levels where there are few, else some of equal mass."""
         if self.n_levels <= N_POINTS:
-            levels = torch.arange(self.n_levels, dtype=loc.dtype).view(-1, *[1] * loc.dim()).expand(-1, *loc.shape)
+            levels = torch.arange(self.n_levels).to(loc).view(-1, *[1] * loc.dim()).expand(-1, *loc.shape)
             return levels, torch.stack([self._log_mass(c, level[..., 0], loc).exp() for level in levels])
-        shares = (torch.arange(N_POINTS, dtype=loc.dtype) + 0.5) / N_POINTS
+        shares = (torch.arange(N_POINTS).to(loc) + 0.5) / N_POINTS
         drawn = loc + self.scale[..., c] * KERNEL.inverse_cdf(shares).view(-1, *[1] * loc.dim())
         return self._level(drawn), torch.full_like(drawn, 1 / N_POINTS)
 
@@ -154,7 +154,7 @@ class LevelMixture(Conditional):
         one = self.pixel
         each = replace(one, logits=one.logits.unsqueeze(-2), loc=one.loc.unsqueeze(-3), scale=one.scale.unsqueeze(-3),
                        tie=one.tie.unsqueeze(-3))  # fmt: skip
-        shape, levels = one.logits.shape[:-1], torch.arange(one.n_levels, dtype=one.loc.dtype)
+        shape, levels = one.logits.shape[:-1], torch.arange(one.n_levels).to(one.loc)
         size = max(1, ENTRIES // max(1, math.prod(shape) * one.logits.shape[-1]))  # levels at a time
         parts = [each.log_prob(part[:, None].expand(*shape, -1, -1)) for part in levels.split(size)]
         return Categorical(torch.cat(parts, dim=-1))
@@ -180,9 +180,9 @@ class LevelMixture(Conditional):
     def entropy(self) -> Tensor:
         """From the mixture's cdf at the borders between levels: ten times quicker than their log masses."""
         one = self.pixel
-        borders = one.axis(torch.arange(one.n_levels - 1) + 0.5)
+        borders = one.axis(torch.arange(one.n_levels - 1).to(one.loc) + 0.5)
         parts = zip(*(t.unbind(-1) for t in (one.log_weights.exp(), one.loc[..., 0], one.scale[..., 0])), strict=True)
-        below = torch.zeros(1)
+        below = one.loc.new_zeros(1)
         for weight, loc, scale in parts:
             below = below + weight[..., None] * ((borders - loc[..., None]) / scale[..., None]).sigmoid()
         none, all_of_it = torch.zeros_like(below[..., :1]), torch.ones_like(below[..., :1])
@@ -216,14 +216,3 @@ class PixelHead(nn.Module):
         numbers = self.linear(features).unflatten(-1, (self.n_components, sum(self.sizes)))
         logits, loc, log_scale, tie = numbers.split(self.sizes, dim=-1)
         return PixelMixture(logits.squeeze(-1), loc, log_scale.clamp(-7, 3).exp(), tie.tanh(), self.n_levels)
-
-
-class LevelHead(Head):
-    """features (…, width) → LevelMixture of one channel."""
-
-    def __init__(self, width: int, frequencies: Tensor, n_components: int):
-        super().__init__()
-        self.pixel = PixelHead(width, frequencies, 1, n_components)
-
-    def forward(self, features: Tensor) -> LevelMixture:
-        return LevelMixture(self.pixel(features))

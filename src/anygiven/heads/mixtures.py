@@ -1,20 +1,26 @@
-"""Gaussians, mixtures of Gaussians, and mixtures of logistics cut into cells."""
+"""The mixture head: Gaussians, or logistics where values are cells of a grid."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from anygiven.heads.conditional import Conditional, Head, uniform
+from anygiven.heads.conditional import in_double, uniform
+from anygiven.heads.smooth import ColumnHead, Function, Smooth, outputs
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 LEAST_LEVEL = 1e-9  # quantiles further out are those of this level
 MAX_ITERATIONS = 100
 N_PARTS = 32
+FINEST_LOG_SCALE, WIDEST_LOG_SCALE = -7.5, 3.0
+ENTRIES = 2**22  # numbers of a table at a time
+WIDE_SCALES = (0.6, 2.4)  # of components, beyond each of which the nodes are four times as many
+LEAST_WEIGHT = 1e-5  # components below it do not move a mean
 NARROW = 1e-2  # intervals narrower than this many scales are density × width
 
 
@@ -76,47 +82,7 @@ class Logistic(Kernel):
 
 
 @dataclass(frozen=True)
-class Gaussian(Conditional):
-    """N(loc, scale²)."""
-
-    loc: Tensor
-    scale: Tensor
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        z = (value - self.loc) / self.scale
-        return -0.5 * z * z - LOG_SQRT_2PI - self.scale.log()
-
-    def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        noise = torch.randn(self.loc.shape, generator=generator, dtype=self.loc.dtype)
-        return self.loc + self.scale * noise
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def std(self) -> Tensor:
-        return self.scale
-
-    def cdf(self, value: Tensor) -> Tensor:
-        return torch.special.ndtr((value - self.loc) / self.scale)
-
-    def quantile(self, level: Tensor | float) -> Tensor:
-        return self.loc + self.scale * torch.special.ndtri(torch.as_tensor(level, dtype=self.loc.dtype))
-
-    def entropy(self) -> Tensor:
-        return 0.5 + LOG_SQRT_2PI + self.scale.log()
-
-    def temperature(self, t: float) -> Gaussian:
-        return Gaussian(self.loc, self.scale * math.sqrt(t))
-
-
-@dataclass(frozen=True)
-class KernelMixture(Conditional):
+class KernelMixture(Smooth):
     """Σ_k softmax(logits)_k · kernel((x − loc_k) / scale_k) / scale_k."""
 
     logits: Tensor  # (…, K)
@@ -145,14 +111,15 @@ class KernelMixture(Conditional):
 
     def component(self, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         """Draw which component, and return its location and scale."""
-        running = self.log_weights.exp().double().cumsum(-1)
-        u = uniform(running.shape[:-1], generator).unsqueeze(-1)
+        running = in_double(self.log_weights.exp()).cumsum(-1)
+        u = uniform(running.shape[:-1], generator, running.device).unsqueeze(-1)
         k = (running < u * running[..., -1:]).sum(-1, keepdim=True).clamp(max=running.shape[-1] - 1)
+        k = k.to(self.loc.device)
         return self.loc.gather(-1, k).squeeze(-1), self.scale.gather(-1, k).squeeze(-1)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         loc, scale = self.component(generator)
-        noise = self.kernel.inverse_cdf(uniform(loc.shape, generator)).to(loc.dtype)
+        noise = self.kernel.inverse_cdf(uniform(loc.shape, generator)).to(loc)
         return loc + scale * noise
 
     @property
@@ -177,10 +144,10 @@ class KernelMixture(Conditional):
     def quantile(self, level: Tensor | float) -> Tensor:
         """Between the components' own quantiles: closed in on in two rounds, then by Newton's steps while they stay
         inside what is known, else by halves."""
-        level = torch.as_tensor(level, dtype=self.loc.dtype).clamp(LEAST_LEVEL, 1 - LEAST_LEVEL)
+        level = torch.as_tensor(level, dtype=self.loc.dtype, device=self.loc.device).clamp(LEAST_LEVEL, 1 - LEAST_LEVEL)
         own = self.loc + self.scale * self.kernel.inverse_cdf(level).unsqueeze(-1)  # (…, K)
         low, high = own.amin(-1), own.amax(-1)
-        weights, shares = self.log_weights.exp(), torch.arange(1, N_PARTS, dtype=low.dtype) / N_PARTS
+        weights, shares = self.log_weights.exp(), torch.arange(1, N_PARTS).to(low) / N_PARTS
         for _ in range(2):
             width = (high - low) / N_PARTS
             inner = low + (high - low) * shares.view(-1, *[1] * low.dim())  # (parts − 1, …)
@@ -203,11 +170,11 @@ class KernelMixture(Conditional):
     def _grid(self, n: int) -> Tensor:
         """(…, n) points from the 1e-4 to the 1−1e-4 quantile."""
         low, high = self.quantile(1e-4), self.quantile(1 - 1e-4)
-        return low.unsqueeze(-1) + (high - low).unsqueeze(-1) * torch.linspace(0, 1, n, dtype=low.dtype)
+        return low.unsqueeze(-1) + (high - low).unsqueeze(-1) * torch.linspace(0, 1, n).to(low)
 
     def entropy(self) -> Tensor:
         """−Σ_k w_k E_k[log p], each expectation over 64 quantiles of component k."""
-        levels = (torch.arange(64, dtype=self.loc.dtype) + 0.5) / 64
+        levels = (torch.arange(64).to(self.loc) + 0.5) / 64
         nodes = self.kernel.inverse_cdf(levels)
         parts = [
             torch.stack([self.log_prob(self.loc[..., k] + self.scale[..., k] * node) for node in nodes]).mean(0)
@@ -215,62 +182,48 @@ class KernelMixture(Conditional):
         ]
         return -(self.log_weights.exp() * torch.stack(parts, dim=-1)).sum(-1)
 
+    def mixed(self, others: Sequence[KernelMixture], log_shares: Sequence[Tensor]) -> KernelMixture:
+        """All components together, each as likely as its member makes it."""
+        everyone = (self, *others)
+        logits = [one.log_weights + share.unsqueeze(-1) for one, share in zip(everyone, log_shares, strict=True)]
+        loc, scale = (torch.cat([getattr(one, name) for one in everyone], dim=-1) for name in ("loc", "scale"))
+        return KernelMixture(torch.cat(logits, dim=-1), loc, scale, self.kernel)
+
+    @property
+    def centres(self) -> Tensor:
+        return self.loc
+
+    @property
+    def n_parts(self) -> int:
+        return self.loc.shape[-1]
+
+    def expect(self, function: Function, n: int) -> Tensor:
+        """By quadrature over each component of each row that counts: the marginal bends within wide ones, which have
+        more nodes."""
+        weights = self.log_weights.exp()
+        row, component = (weights > LEAST_WEIGHT).nonzero(as_tuple=True)  # (P,) each
+        loc, scale, weight = (part[row, component] for part in (self.loc, self.scale, weights))
+        found, finer = torch.empty_like(loc), torch.bucketize(scale, torch.tensor(WIDE_SCALES).to(scale))
+        for k in range(len(WIDE_SCALES) + 1):
+            nodes, shares = self._nodes(n, 4**k)
+            for some in (finer == k).nonzero().squeeze(1).split(max(1, ENTRIES // len(nodes))):
+                z = loc[some, None] + scale[some, None] * nodes
+                found[some] = function(z, row[some]) @ shares
+        total = torch.zeros(len(self.loc), dtype=loc.dtype)
+        return total.index_add(0, row, weight * found) / total.index_add(0, row, weight)
+
+    def _nodes(self, n: int, finer: int) -> tuple[Tensor, Tensor]:
+        """Where a standard component is evaluated and with which weights: the trapezoidal rule."""
+        far, n = (6, n) if isinstance(self.kernel, Normal) else (30, 161)
+        t = torch.linspace(-far, far, (n - 1) * finer + 1, dtype=self.loc.dtype)
+        density = self.kernel.log_density(t).exp()
+        return t, density / density.sum()
+
     def temperature(self, t: float) -> KernelMixture:
         """p^(1/t) of each component: its mass becomes w^(1/t) · scale^(1 − 1/t), its scale √t times as wide.
         Exact for Gaussians that stand apart."""
         logits = self.log_weights / t + (1 - 1 / t) * self.scale.log()
         return type(self)(logits, self.loc, self.scale * math.sqrt(t), self.kernel)
-
-
-@dataclass(frozen=True)
-class DiscretisedMixture(Conditional):
-    """A kernel mixture over the integers: P(k) = F(k + ½) − F(k − ½)."""
-
-    smooth: KernelMixture
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return self.smooth.log_mass(value - 0.5, value + 0.5)
-
-    def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        return self.smooth.sample(generator).round()
-
-    def _support(self) -> Tensor:
-        low, high = self.smooth.quantile(1e-6).floor().min(), self.smooth.quantile(1 - 1e-6).ceil().max()
-        return torch.arange(float(low), float(high) + 1, dtype=self.smooth.loc.dtype)
-
-    def _masses(self) -> tuple[Tensor, Tensor]:
-        """The support (S,) and log masses (…, S)."""
-        support = self._support()
-        return support, torch.stack([self.log_prob(k.expand(self.smooth.loc.shape[:-1])) for k in support], dim=-1)
-
-    @property
-    def mean(self) -> Tensor:
-        support, log_mass = self._masses()
-        return (log_mass.exp() * support).sum(-1)
-
-    @property
-    def std(self) -> Tensor:
-        support, log_mass = self._masses()
-        mean = (log_mass.exp() * support).sum(-1, keepdim=True)
-        return (log_mass.exp() * (support - mean) ** 2).sum(-1).sqrt()
-
-    @property
-    def mode(self) -> Tensor:
-        support, log_mass = self._masses()
-        return support[log_mass.argmax(-1)]
-
-    def cdf(self, value: Tensor) -> Tensor:
-        return self.smooth.cdf(value.floor() + 0.5)
-
-    def quantile(self, level: Tensor | float) -> Tensor:
-        return (self.smooth.quantile(level) - 0.5 - 1e-6).ceil()
-
-    def entropy(self) -> Tensor:
-        _, log_mass = self._masses()
-        return -(log_mass.exp() * log_mass).sum(-1)
-
-    def temperature(self, t: float) -> DiscretisedMixture:
-        return DiscretisedMixture(self.smooth.temperature(t))
 
 
 def standard_normal_start(n_components: int, kernel: Kernel, spread: float = 0.5) -> tuple[Tensor, Tensor]:
@@ -281,44 +234,19 @@ def standard_normal_start(n_components: int, kernel: Kernel, spread: float = 0.5
     return loc.float(), scale.float()
 
 
-class GaussianHead(Head):
-    def __init__(self, width: int):
-        super().__init__()
-        self.linear = nn.Linear(width, 2)
-        nn.init.zeros_(self.linear.weight)
-        nn.init.zeros_(self.linear.bias)
+class MixtureHead(ColumnHead):
+    """3K numbers a column: logits, locations, log scales. Gaussians where values are points, logistics on a grid."""
 
-    def forward(self, features: Tensor) -> Gaussian:
-        loc, log_scale = self.linear(features).unbind(-1)
-        return Gaussian(loc, log_scale.clamp(-7, 5).exp())
-
-
-class MixtureHead(Head):
-    """3K numbers per variable: logits, locations, log scales; started near N(0, 1)."""
-
-    def __init__(self, width: int, n_components: int = 8, kernel: Kernel | None = None):
-        super().__init__()
-        self.kernel = kernel or Normal()
-        self.linear = nn.Linear(width, 3 * n_components)
+    def __init__(self, width: int, n_columns: int, n_components: int, is_grid: bool):
+        super().__init__(width, n_columns, n_components, is_grid)
+        self.kernel: Kernel = Logistic() if is_grid else Normal()
+        self.size = 3 * n_components
+        self.linear = nn.Linear(width, n_columns * self.size)
         loc, scale = standard_normal_start(n_components, self.kernel)
         nn.init.normal_(self.linear.weight, std=1e-3)
         with torch.no_grad():
-            self.linear.bias.copy_(torch.cat([torch.zeros(n_components), loc, scale.log()]))
+            self.linear.bias.copy_(torch.cat([torch.zeros(n_components), loc, scale.log()]).repeat(n_columns))
 
-    def forward(self, features: Tensor) -> KernelMixture:
-        logits, loc, log_scale = self.linear(features).chunk(3, dim=-1)
-        return KernelMixture(logits, loc, log_scale.clamp(-7, 5).exp(), self.kernel)
-
-
-class DiscretisedLogisticHead(Head):
-    """Integers around `centre` with spread `spread`: a mixture of discretised logistics."""
-
-    def __init__(self, width: int, n_components: int = 8, centre: float = 0.0, spread: float = 1.0):
-        super().__init__()
-        self.centre, self.spread = centre, spread
-        self.mixture = MixtureHead(width, n_components, Logistic())
-
-    def forward(self, features: Tensor) -> DiscretisedMixture:
-        unit = self.mixture(features)
-        loc, scale = self.centre + self.spread * unit.loc, self.spread * unit.scale
-        return DiscretisedMixture(KernelMixture(unit.logits, loc, scale, unit.kernel))
+    def forward(self, features: Tensor, places: Tensor) -> KernelMixture:
+        logits, loc, log_scale = outputs(self.linear, features, places, self.size).chunk(3, dim=-1)
+        return KernelMixture(logits, loc, log_scale.clamp(FINEST_LOG_SCALE, WIDEST_LOG_SCALE).exp(), self.kernel)

@@ -62,10 +62,6 @@ class SharedCategories(SharedConditionals):
     def of(self, column: int) -> Categorical:
         return Categorical(self.conditional.logits[:, self._place(column)])
 
-    def where(self, is_taken: Tensor, other: SharedCategories) -> SharedCategories:
-        logits = torch.where(is_taken.unsqueeze(-1), self.conditional.logits, other.conditional.logits)
-        return SharedCategories(self.columns, Categorical(logits))
-
     def average(self, others: Sequence[SharedCategories]) -> SharedCategories:
         members = torch.stack([c.conditional.log_probabilities for c in (self, *others)])
         return SharedCategories(self.columns, Categorical(members.logsumexp(0) - math.log(len(members))))
@@ -107,15 +103,6 @@ class SharedPixels(SharedConditionals):
         changed = {name: change(getattr(self.conditional, name)) for name in ("logits", "loc", "scale", "tie")}
         return replace(self.conditional, **changed)
 
-    def where(self, is_taken: Tensor, other: SharedPixels) -> SharedPixels:
-        mine, its = self.conditional, other.conditional
-        chosen = {
-            name: torch.where(is_taken.view(*is_taken.shape, *[1] * (getattr(mine, name).dim() - 2)),
-                              getattr(mine, name), getattr(its, name))
-            for name in ("logits", "loc", "scale", "tie")
-        }  # fmt: skip
-        return SharedPixels(self.columns, replace(mine, **chosen))
-
     def average(self, others: Sequence[SharedPixels]) -> SharedPixels:
         return SharedPixels(self.columns, self.conditional.mixed([other.conditional for other in others]))
 
@@ -136,7 +123,8 @@ class SharedHead(JointHead):
 
     def forward(self, features: Tensor, columns: Tensor | None = None) -> SharedConditionals:
         columns = torch.arange(self.n_variables) if columns is None else columns
-        features = features if len(columns) == self.n_variables else features[:, columns]
+        if not torch.equal(columns, torch.arange(self.n_variables)):
+            features = features[:, columns.to(features.device)]
         if isinstance(self.head, PixelHead):
             return SharedPixels(columns, self.head(features))
         return SharedCategories(columns, self.head(features))

@@ -1,7 +1,7 @@
 """The head of a mixed table: all columns at once, grouped by domain, fast at 200 columns.
 
-Every column has symbols (categories; atoms and the smooth part); numeric columns have a kernel mixture on
-normal scores too: Gaussian where values are points, logistic where they are cells of a grid. A cell is
+Every column has symbols (categories; atoms and the smooth part); numeric columns have a smooth part on normal scores
+too, made by a column head (smooth.py): one for columns whose values are points, one for those on grids. A cell is
 (symbol, low, high, log_width), as variables/domains.py says.
 """
 
@@ -9,216 +9,221 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from anygiven.heads.atoms import AtomsPlusContinuous
 from anygiven.heads.categorical import Categorical
-from anygiven.heads.conditional import uniform
+from anygiven.heads.conditional import in_double, uniform
 from anygiven.heads.conditionals import Conditionals, JointHead
-from anygiven.heads.mixtures import NARROW, Kernel, KernelMixture, Logistic, Normal, standard_normal_start
+from anygiven.heads.mixtures import NARROW
+from anygiven.heads.smooth import ColumnHead, Smooth, outputs
 from anygiven.variables.domains import HIGH, LOG_WIDTH, LOW, SYMBOL, Domain, Numeric
 from anygiven.variables.marginals import SCORE_LIMIT
 
 LOGIT_LIMIT = 40.0  # exp stays inside float32, so symbols of all columns are normalised by one matmul
 FAR = 1e4  # farther than any mass
-FINEST_LOG_SCALE, WIDEST_LOG_SCALE = -7.5, 3.0
+POINTS, CELLS = "points", "cells"  # what the smooth values of a column are
+
+
+class Layout:
+    """Where the symbols and smooth parts of all columns stand; small arrays that belong to no device."""
+
+    def __init__(self, domains: Sequence[Domain]):
+        self.n_symbols = np.array([domain.n_symbols for domain in domains])
+        self.symbol_start = self.n_symbols.cumsum() - self.n_symbols
+        self.group = np.array([_group_of(domain) for domain in domains])
+        self.place = np.zeros(len(domains), dtype=np.int64)  # of a column among those of its group
+        for group in (POINTS, CELLS):
+            self.place[self.group == group] = np.arange((self.group == group).sum())
+        n_edges = np.array([len(getattr(domain, "edges", [])) for domain in domains])
+        self.edge_start, self.edge_end = n_edges.cumsum() - n_edges, n_edges.cumsum()
+
+    def of(self, columns: np.ndarray, device: torch.device) -> Asked:
+        """What the answer about some columns (C,) needs to know."""
+
+        def there(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array).to(device)
+
+        size = self.n_symbols[columns]
+        start, segment = size.cumsum() - size, np.repeat(np.arange(len(columns)), size)
+        at = np.repeat(self.symbol_start[columns] - start, size) + np.arange(size.sum())
+        among = {group: np.flatnonzero(self.group[columns] == group) for group in (POINTS, CELLS)}
+        return Asked(
+            columns, start, there(start), there(size), there(segment), there(at),
+            {group: there(found) for group, found in among.items() if len(found)},
+            {group: there(self.place[columns[found]]) for group, found in among.items() if len(found)},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Some columns of a layout, as tensors on the model's device."""
+
+    columns: np.ndarray  # (C,)
+    starts: np.ndarray  # (C,) first symbol of each column among the S
+    start: Tensor  # (C,) the same
+    size: Tensor  # (C,) how many symbols each has; the last is the smooth part, where there is one
+    segment: Tensor  # (S,) which of the C columns a symbol belongs to
+    at: Tensor  # (S,) where the symbols stand among those of all columns
+    among: dict[str, Tensor]  # group → where its columns stand among the C
+    place: dict[str, Tensor]  # group → which of the group's columns they are
 
 
 @dataclass(frozen=True)
 class TableConditionals(Conditionals):
     """p(column | evidence) for C columns and B rows."""
 
-    layout: TableHead
+    head: TableHead
     columns: Tensor  # (C,) which variables
+    asked: Asked
     log_symbols: Tensor  # (B, S) normalised within each column's segment
-    start: Tensor  # (C,) first symbol of each column among the S
-    mixtures: dict[str, tuple[Tensor, Tensor, Tensor]]  # group → (logits, loc, scale), each (B, C_group, K)
+    smooth: dict[str, Smooth]  # group → batch shape (B, C_group)
 
     def log_prob(self, cells: Tensor) -> Tensor:
         """(B, C, 4) → (B, C)."""
-        symbol = cells[..., SYMBOL].long()
-        log_p = self.log_symbols.gather(1, self.start + symbol)
-        for group in self.mixtures:
-            at, column = self._group(group)
+        log_p = self.log_symbols.gather(1, self.asked.start + cells[..., SYMBOL].long())
+        for group, smooth in self.smooth.items():
+            at = self.asked.among[group]
             inside = cells[:, at]
-            smooth = smooth_log_prob(self.mixture(group), inside)
-            is_smooth = inside[..., SYMBOL].long() == self.layout.smooth_symbol[column]
-            log_p = log_p.index_add(1, at, torch.where(is_smooth, smooth, 0.0))
+            density = smooth_log_prob(smooth, inside, group == CELLS)
+            log_p = log_p.index_add(1, at, torch.where(self._is_smooth(inside, at), density, 0.0))
         return log_p
 
-    def _group(self, group: str) -> tuple[Tensor, Tensor]:
-        """Where the columns of a group stand among the C, and which variables they are."""
-        at = (self.layout.group_of[self.columns] == self.layout.groups.index(group)).nonzero().squeeze(1)
-        return at, self.columns[at]
+    def _is_smooth(self, cells: Tensor, at: Tensor) -> Tensor:
+        """(B, C_group) where a cell of these columns is of the smooth part."""
+        return cells[..., SYMBOL].long() == self.asked.size[at] - 1
 
-    def mixture(self, group: str) -> KernelMixture:
-        return KernelMixture(*self.mixtures[group], self.layout.kernels[group])
+    def _smooth_weight(self, group: str) -> Tensor:
+        """(B, C_group) the log probability of the smooth part."""
+        at = self.asked.among[group]
+        return self.log_symbols[:, self.asked.start[at] + self.asked.size[at] - 1]
 
     def temperature(self, t: float) -> TableConditionals:
         """Each column sharpened or flattened as its own Conditional would be."""
-        tempered = self.layout.normalise(self.log_symbols / t, self.columns)
-        mixtures = {}
-        for group in self.mixtures:
-            mixture = self.mixture(group).temperature(t)
-            mixtures[group] = (mixture.logits, mixture.loc, mixture.scale)
-        return TableConditionals(self.layout, self.columns, tempered, self.start, mixtures)
+        tempered = normalise(self.log_symbols / t, self.asked)
+        smooth = {group: part.temperature(t) for group, part in self.smooth.items()}
+        return replace(self, log_symbols=tempered, smooth=smooth)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         """(B, C, 4) cells; draws on a short grid are snapped to its cells."""
         cells = self.log_symbols.new_zeros(len(self.log_symbols), len(self.columns), 4)
         cells[..., SYMBOL] = self._draw_symbols(generator)
-        position = self.layout.position[self.layout.symbol_start[self.columns] + cells[..., SYMBOL].long()]
+        position = self.head.position[self.asked.at][self.asked.start + cells[..., SYMBOL].long()]
         cells[..., LOW] = cells[..., HIGH] = position
-        for group in self.mixtures:
-            at, column = self._group(group)
-            drawn = self.mixture(group).sample(generator).clamp(-SCORE_LIMIT, SCORE_LIMIT)
-            is_smooth = cells[:, at, SYMBOL].long() == self.layout.smooth_symbol[column]
-            low, high = self.layout.snap(drawn, column)
+        for group, smooth in self.smooth.items():
+            at = self.asked.among[group]
+            drawn = smooth.sample(generator).clamp(-SCORE_LIMIT, SCORE_LIMIT)
+            is_smooth = self._is_smooth(cells[:, at], at)
+            layout = self.head.layout
+            low, high = self.head.snap(drawn, self.asked.columns[layout.group[self.asked.columns] == group])
             cells[:, at, LOW] = torch.where(is_smooth, low, cells[:, at, LOW])
             cells[:, at, HIGH] = torch.where(is_smooth, high, cells[:, at, HIGH])
         return cells
 
     def _draw_symbols(self, generator: torch.Generator | None) -> Tensor:
         """Inverse cdf in float64 over each column's segment of the running sum."""
-        p = self.log_symbols.double().exp()
-        running = p.cumsum(1)
-        begin = torch.cat([running.new_zeros(len(p), 1), running], dim=1)[:, self.start]
-        size = self.layout.n_symbols[self.columns]
-        end = running[:, self.start + size - 1]
-        u = begin + (end - begin) * uniform(begin.shape, generator)
-        symbol = torch.searchsorted(running, u) - self.start
-        return symbol.clamp(min=0).minimum(size - 1).to(self.log_symbols.dtype)
+        running = in_double(self.log_symbols).exp().cumsum(1)
+        start, size = self.asked.start.to(running.device), self.asked.size.to(running.device)
+        begin = torch.cat([running.new_zeros(len(running), 1), running], dim=1)[:, start]
+        end = running[:, start + size - 1]
+        u = begin + (end - begin) * uniform(begin.shape, generator, running.device)
+        symbol = torch.searchsorted(running, u) - start
+        return symbol.clamp(min=0).minimum(size - 1).to(self.log_symbols)
 
     def of(self, column: int) -> Categorical | AtomsPlusContinuous:
         """The Conditional of one variable, for the B rows."""
-        c = int((self.columns == column).nonzero()[0])
-        begin, size = int(self.start[c]), int(self.layout.n_symbols[column])
+        c = int(np.flatnonzero(self.asked.columns == column)[0])
+        layout = self.head.layout
+        begin, size = int(self.asked.starts[c]), int(layout.n_symbols[column])
         symbols = Categorical(self.log_symbols[:, begin : begin + size])
-        group = self.layout.groups[int(self.layout.group_of[column])]
-        if group == "symbols":
+        group = layout.group[column]
+        if group not in (POINTS, CELLS):
             return symbols
-        _, columns = self._group(group)
-        k = int((columns == column).nonzero()[0])
-        logits, loc, scale = (part[:, k] for part in self.mixtures[group])
-        first = int(self.layout.symbol_start[column])
-        atoms = self.layout.position[first : first + size - 1]
-        return AtomsPlusContinuous(symbols, atoms, KernelMixture(logits, loc, scale, self.layout.kernels[group]))
+        k = int((layout.group[self.asked.columns[:c]] == group).sum())
+        first = int(layout.symbol_start[column])
+        atoms = self.head.position[first : first + size - 1]
+        return AtomsPlusContinuous(symbols, atoms, self.smooth[group].each(lambda tensor: tensor[:, k]))
 
     def entropy(self) -> Tensor:
         """(B, C): of the symbols, and of the smooth part as a density on normal scores, so that columns compare."""
         inside = self.log_symbols.exp() * self.log_symbols.clamp(min=-100)
-        total = -inside.new_zeros(len(inside), len(self.columns)).index_add(
-            1, self.layout.segment_of(self.columns), inside
-        )
-        for group in self.mixtures:
-            at, column = self._group(group)
-            weight = self.log_symbols[:, self.start[at] + self.layout.smooth_symbol[column]].exp()
-            total = total.index_add(1, at, weight * self.mixture(group).entropy())
+        total = -inside.new_zeros(len(inside), len(self.columns)).index_add(1, self.asked.segment, inside)
+        for group, smooth in self.smooth.items():
+            total = total.index_add(1, self.asked.among[group], self._smooth_weight(group).exp() * smooth.entropy())
         return total
 
-    def _segment(self) -> Tensor:
-        """(S,) which of the C columns a symbol belongs to."""
-        return self.layout.segment_of(self.columns)
-
     def average(self, others: Sequence[TableConditionals]) -> TableConditionals:
-        """The equal mixture of several members' conditionals, which is again symbols and a kernel mixture."""
-        first, members = self, (self, *others)
+        """The equal mixture of several members' conditionals, which is again symbols and a smooth part."""
+        members = (self, *others)
         log_symbols = torch.stack([m.log_symbols for m in members]).logsumexp(0) - math.log(len(members))
-        mixtures = {}
-        for group in first.mixtures:
-            at, column = first._group(group)
-            smooth = first.start[at] + first.layout.smooth_symbol[column]
-            # A member's components count as much as it believes in the smooth part.
-            logits = [m.mixtures[group][0].log_softmax(-1) + m.log_symbols[:, smooth, None] for m in members]
-            parts = [torch.cat([m.mixtures[group][k] for m in members], dim=-1) for k in (1, 2)]
-            mixtures[group] = (torch.cat(logits, dim=-1), *parts)
-        return TableConditionals(first.layout, first.columns, log_symbols, first.start, mixtures)
-
-    def where(self, is_taken: Tensor, other: TableConditionals) -> TableConditionals:
-        """This one where is_taken (B, C), the other elsewhere."""
-        by_symbol = is_taken[:, self._segment()]
-        log_symbols = torch.where(by_symbol, self.log_symbols, other.log_symbols)
-        mixtures = {}
-        for group in self.mixtures:
-            at, _ = self._group(group)
-            taken = is_taken[:, at, None]
-            pairs = zip(self.mixtures[group], other.mixtures[group], strict=True)
-            mixtures[group] = tuple(torch.where(taken, mine, theirs) for mine, theirs in pairs)
-        return TableConditionals(self.layout, self.columns, log_symbols, self.start, mixtures)
+        # A member's smooth part counts as much as it believes in it.
+        smooth = {
+            group: part.mixed([o.smooth[group] for o in others], [m._smooth_weight(group) for m in members])
+            for group, part in self.smooth.items()
+        }
+        return replace(self, log_symbols=log_symbols, smooth=smooth)
 
 
-def smooth_log_prob(mixture: KernelMixture, cells: Tensor) -> Tensor:
+def smooth_log_prob(smooth: Smooth, cells: Tensor, is_grid: bool) -> Tensor:
     """(…) of the smooth part's cells (…, 4): a log density in the user's units at a point, a log mass on a grid."""
     low, high, log_width = cells[..., LOW], cells[..., HIGH], cells[..., LOG_WIDTH]
-    at_point = mixture.log_prob((low + high) / 2) + log_width
-    if isinstance(mixture.kernel, Normal):
+    at_point = smooth.log_prob((low + high) / 2) + log_width
+    if not is_grid:
         return at_point
     # A cell much narrower than the finest scale is a point with a width; one at the limit takes all beyond it.
     beyond = torch.where(low <= -SCORE_LIMIT, -FAR, low), torch.where(high >= SCORE_LIMIT, FAR, high)
     is_open = (low < high) & ((low <= -SCORE_LIMIT) | (high >= SCORE_LIMIT))
-    return torch.where((high - low < NARROW * 1e-2) & ~is_open, at_point, mixture.log_mass(*beyond))
+    return torch.where((high - low < NARROW * 1e-2) & ~is_open, at_point, smooth.log_mass(*beyond))
 
 
-def _group_of(domain: Domain) -> int:
-    """Of TableHead.groups: symbols alone, and points or cells beside them."""
-    return 0 if not isinstance(domain, Numeric) else 1 if domain.step is None else 2
+def normalise(logits: Tensor, asked: Asked) -> Tensor:
+    """Log-softmax within each column's segment, for all columns by one matmul."""
+    total = (asked.segment[:, None] == torch.arange(len(asked.columns), device=logits.device)).to(logits)  # (S, C)
+    logits = logits.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)
+    return logits - (logits.exp() @ total).log()[:, asked.segment]
+
+
+def _group_of(domain: Domain) -> str:
+    if not isinstance(domain, Numeric):
+        return "symbols"
+    return POINTS if domain.step is None else CELLS
 
 
 class TableHead(JointHead):
-    """features (B, width), or (B, N, width) with features of each variable → TableConditionals."""
+    """features (B, width), or (B, N, width) with features of each variable → TableConditionals.
 
-    groups = ("symbols", "points", "cells")
-    n_symbols: Tensor  # (N,)
-    symbol_start: Tensor  # (N,) among all symbols
-    group_of: Tensor  # (N,) index into groups
-    smooth_symbol: Tensor  # (N,) the symbol of the smooth part, −1 if there is none
+    Symbols of ordered columns: logit_k = free_k + a·s_k + b·s_k², with s_k the place of symbol k on the normal scale.
+    The two shared terms move and spread the whole distribution along the order, so neighbours learn from each other;
+    the free logits take what does not follow the order.
+    """
+
     position: Tensor  # (S,) of each symbol on the normal scale
-    segment: Tensor  # (S,) which variable a symbol belongs to
     ordered: Tensor  # (S,) 1 where the variable has an order
+    edges: Tensor  # of the cells of all short grids, one column after the other
 
-    def __init__(self, width: int, domains: Sequence[Domain], n_components: int = 8):
+    def __init__(self, width: int, domains: Sequence[Domain], n_components: int, column_head: type[ColumnHead]):
         super().__init__()
-        self.kernels: dict[str, Kernel] = {"points": Normal(), "cells": Logistic()}
-        self.n_components = n_components
-        self._register_layout(domains)
+        self.layout = Layout(domains)
+        self._register(domains)
         self.symbols = nn.Linear(width, len(self.position))
-        self.order = nn.Linear(width, 2 * len(domains))  # a, b of OrdinalHead for every column
+        self.order = nn.Linear(width, 2 * len(domains))  # a and b of every column
         self.smooth = nn.ModuleDict()
-        for group, kernel in self.kernels.items():
-            n = [_group_of(domain) for domain in domains].count(self.groups.index(group))
+        for group in (POINTS, CELLS):
+            n = int((self.layout.group == group).sum())
             if n:
-                linear = nn.Linear(width, n * 3 * n_components)
-                self._start_at_normal(linear, n, kernel)
-                self.smooth[group] = linear
+                self.smooth[group] = column_head(width, n, n_components, group == CELLS)
         self._start_at_marginals(domains)
 
-    def _register_layout(self, domains: Sequence[Domain]) -> None:
-        sizes = torch.tensor([domain.n_symbols for domain in domains])
-        group = [_group_of(domain) for domain in domains]
-        position = torch.cat([torch.as_tensor(d.positions(), dtype=torch.float32) for d in domains])
-        layout = {
-            "n_symbols": sizes,
-            "symbol_start": sizes.cumsum(0) - sizes,
-            "group_of": torch.tensor(group),
-            "smooth_symbol": torch.where(torch.tensor(group) > 0, sizes - 1, -1),
-            "position": position,
-            "segment": torch.repeat_interleave(torch.arange(len(domains)), sizes, output_size=len(position)),
-        }
-        for name, tensor in layout.items():
-            self.register_buffer(name, tensor, persistent=False)
-        is_ordered = torch.tensor([d.is_ordered for d in domains])
-        self.register_buffer("ordered", is_ordered[layout["segment"]].float(), persistent=False)
-        self.edges = [torch.as_tensor(getattr(d, "edges", []), dtype=torch.float32) for d in domains]
-
-    def _start_at_normal(self, linear: nn.Linear, n: int, kernel: Kernel) -> None:
-        loc, scale = standard_normal_start(self.n_components, kernel)
-        nn.init.normal_(linear.weight, std=1e-3)
-        with torch.no_grad():
-            linear.bias.copy_(torch.cat([torch.zeros(self.n_components), loc, scale.log()]).repeat(n))
+    def _register(self, domains: Sequence[Domain]) -> None:
+        position = np.concatenate([domain.positions() for domain in domains])
+        ordered = np.repeat([domain.is_ordered for domain in domains], self.layout.n_symbols)
+        edges = np.concatenate([np.asarray(getattr(domain, "edges", []), dtype=np.float32) for domain in domains])
+        for name, array in {"position": position, "ordered": ordered, "edges": edges}.items():
+            self.register_buffer(name, torch.as_tensor(array, dtype=torch.float32), persistent=False)
 
     def _start_at_marginals(self, domains: Sequence[Domain]) -> None:
         nn.init.zeros_(self.symbols.weight)
@@ -228,29 +233,11 @@ class TableHead(JointHead):
         with torch.no_grad():
             self.symbols.bias.copy_(frequencies.clamp(min=1e-12).log())
 
-    def segment_of(self, columns: Tensor) -> Tensor:
-        """(S,) which of the given columns each of their symbols belongs to."""
-        return torch.repeat_interleave(torch.arange(len(columns)), self.n_symbols[columns])
-
-    def symbols_of(self, columns: Tensor) -> Tensor:
-        """(S,) the places of the given columns' symbols among all symbols."""
-        size = self.n_symbols[columns]
-        within = torch.arange(int(size.sum())) - torch.repeat_interleave(size.cumsum(0) - size, size)
-        return torch.repeat_interleave(self.symbol_start[columns], size) + within
-
-    def normalise(self, logits: Tensor, columns: Tensor) -> Tensor:
-        """Log-softmax within each column's segment, for all columns by one matmul."""
-        segment = self.segment_of(columns)
-        total = logits.new_zeros(len(segment), len(columns))
-        total[torch.arange(len(segment)), segment] = 1.0
-        logits = logits.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)
-        return logits - (logits.exp() @ total).log()[:, segment]
-
-    def snap(self, z: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    def snap(self, z: Tensor, columns: np.ndarray) -> tuple[Tensor, Tensor]:
         """The cell (low, high) around each score (B, C); a column without a short grid keeps points."""
         low, high = z.clone(), z.clone()
-        for c, column in enumerate(columns.tolist()):
-            edges = self.edges[column]
+        for c, column in enumerate(columns):
+            edges = self.edges[self.layout.edge_start[column] : self.layout.edge_end[column]]
             if len(edges):
                 at = torch.searchsorted(edges, z[:, c].contiguous(), right=True).clamp(1, len(edges) - 1)
                 low[:, c], high[:, c] = edges[at - 1], edges[at]
@@ -258,43 +245,29 @@ class TableHead(JointHead):
 
     def forward(self, features: Tensor, columns: Tensor | None = None) -> TableConditionals:
         """Conditionals of all variables, or of the given ones only."""
-        columns = torch.arange(len(self.n_symbols)) if columns is None else columns
-        per_variable = features.dim() == 3
-        at = self.symbols_of(columns)
-        segment = self.segment_of(columns)
-        logits = self._apply(self.symbols, at, features, columns[segment] if per_variable else None)
-        # The two ordinal numbers of each column, moved along its axis.
-        pair = torch.stack([2 * columns, 2 * columns + 1], dim=1).flatten()
-        shared = self._apply(self.order, pair, features, columns.repeat_interleave(2) if per_variable else None)
-        a, b = shared.unflatten(-1, (len(columns), 2)).unbind(-1)
-        position = self.position[at]
-        logits = logits + self.ordered[at] * (a[:, segment] * position + b[:, segment] * position**2)
-        start = self.n_symbols[columns].cumsum(0) - self.n_symbols[columns]
-        mixtures = {group: self._mixture(group, features, columns) for group in self.smooth}
-        mixtures = {group: parts for group, parts in mixtures.items() if parts is not None}
-        return TableConditionals(self, columns, self.normalise(logits, columns), start, mixtures)
+        columns = torch.arange(len(self.layout.n_symbols)) if columns is None else columns
+        asked = self.layout.of(columns.numpy(), features.device)
+        if features.dim() == 3:
+            features = features[:, columns.to(features.device)]  # (B, C, width)
+        logits = self._logits(features, asked)
+        a, b = outputs(self.order, features, columns.to(features.device), 2).unbind(-1)
+        position = self.position[asked.at]
+        moved = a[:, asked.segment] * position + b[:, asked.segment] * position**2
+        logits = logits + self.ordered[asked.at] * moved
+        smooth = {}
+        for group, place in asked.place.items():
+            mine = features if features.dim() == 2 else features[:, asked.among[group]]
+            smooth[group] = self.smooth[group](mine, place)
+        return TableConditionals(self, columns, asked, normalise(logits, asked), smooth)
 
-    def _mixture(self, group: str, features: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
-        g = self.groups.index(group)
-        wanted = columns[self.group_of[columns] == g]
-        if len(wanted) == 0:
-            return None
-        place = ((self.group_of == g).cumsum(0) - 1)[wanted]
-        width = 3 * self.n_components
-        rows = (place[:, None] * width + torch.arange(width)).flatten()
-        of = wanted.repeat_interleave(width) if features.dim() == 3 else None
-        raw = self._apply(self.smooth[group], rows, features, of).view(-1, len(wanted), width)
-        logits, loc, log_scale = raw.chunk(3, dim=-1)
-        return logits, loc, log_scale.clamp(FINEST_LOG_SCALE, WIDEST_LOG_SCALE).exp()
-
-    @staticmethod
-    def _apply(linear: Any, rows: Tensor, features: Tensor, variables: Tensor | None) -> Tensor:
-        """Some outputs of a linear layer: from shared features, or each from its own variable's features."""
-        weight, bias = linear.weight[rows], linear.bias[rows]
-        if variables is None:
+    def _logits(self, features: Tensor, asked: Asked) -> Tensor:
+        """(B, S) the free logits of the symbols: from shared features, or each from its own column's."""
+        weight, bias = self.symbols.weight[asked.at], self.symbols.bias[asked.at]
+        if features.dim() == 2:
             return nn.functional.linear(features, weight, bias)
-        out = features.new_empty(len(features), len(rows))
-        for variable in variables.unique().tolist():
-            mine = (variables == variable).nonzero().squeeze(1)
-            out[:, mine] = nn.functional.linear(features[:, variable], weight[mine], bias[mine])
-        return out
+        ends = asked.starts + self.layout.n_symbols[asked.columns]
+        parts = [
+            nn.functional.linear(features[:, c], weight[begin:end], bias[begin:end])
+            for c, (begin, end) in enumerate(zip(asked.starts.tolist(), ends.tolist(), strict=True))
+        ]
+        return torch.cat(parts, dim=1) if parts else features.new_zeros(len(features), 0)

@@ -14,17 +14,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from anygiven.heads import AtomsPlusContinuous, Categorical
-from anygiven.heads.mixtures import LEAST_LEVEL, KernelMixture, Normal
-from anygiven.heads.table import smooth_log_prob
+from anygiven.heads import AtomsPlusContinuous, Categorical, Smooth, smooth_log_prob
+from anygiven.heads.mixtures import LEAST_LEVEL
 from anygiven.variables.domains import ON_GRID, OTHER, CategoricalDomain, Domain, Numeric, open_ended
 from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT
 
 ENTRIES = 2**22  # numbers of a table at a time: rows × values × components
 FEW_CELLS = 1024  # of a grid: as many are summed one by one
-WIDE_SCALES = (0.6, 2.4)  # of components, beyond each of which the nodes are four times as many
-LEAST_WEIGHT = 1e-5  # components below it do not move a mean
 N_SHARES = 128
 
 
@@ -106,7 +104,7 @@ class Categories(Distribution):
 
     @classmethod
     def of(cls, domain: CategoricalDomain, conditional: Categorical) -> Categories:
-        p = conditional.logits.double().softmax(-1).numpy()
+        p = conditional.logits.cpu().double().softmax(-1).numpy()
         return cls(domain, p)
 
     @property
@@ -200,39 +198,33 @@ class Numbers(Distribution):
 
     @classmethod
     def of(cls, domain: Numeric, conditional: AtomsPlusContinuous) -> Numbers:
-        logits, smooth = conditional.symbols.logits.double(), conditional.smooth
+        logits = conditional.symbols.logits.cpu().double()
         if not domain.has_room:
             logits = torch.cat([logits[:, :-1], torch.full_like(logits[:, -1:], -torch.inf)], dim=1)
-        parts = (smooth.logits.double(), smooth.loc.double(), smooth.scale.double())
-        atoms, mixture = torch.from_numpy(domain.atom_scores), KernelMixture(*parts, smooth.kernel)
-        return cls(domain, AtomsPlusContinuous(Categorical(logits), atoms, mixture))
+        smooth = conditional.smooth.each(lambda tensor: tensor.cpu().double())
+        return cls(domain, AtomsPlusContinuous(Categorical(logits), torch.from_numpy(domain.atom_scores), smooth))
 
     @property
     def n_rows(self) -> int:
-        return len(self.smooth.loc)
+        return len(self.conditional.symbols.logits)
 
     @property
-    def smooth(self) -> KernelMixture:
+    def smooth(self) -> Smooth:
         return self.conditional.smooth
 
     def rows(self, index) -> Numbers:
-        smooth = self.smooth
-        part = KernelMixture(smooth.logits[index], smooth.loc[index], smooth.scale[index], smooth.kernel)
         symbols = Categorical(self.conditional.symbols.logits[index])
+        part = self.smooth.each(lambda tensor: tensor[index])
         return Numbers(self.domain, AtomsPlusContinuous(symbols, self.conditional.atoms, part))
 
     def followed_by(self, others: Sequence[Numbers]) -> Numbers:
-        every = (self, *others)
-        symbols = Categorical(torch.cat([one.conditional.symbols.logits for one in every]))
-        logits, loc, scale = (
-            torch.cat([getattr(one.smooth, name) for one in every]) for name in ("logits", "loc", "scale")
-        )
-        smooth = KernelMixture(logits, loc, scale, self.smooth.kernel)
-        return Numbers(self.domain, AtomsPlusContinuous(symbols, self.conditional.atoms, smooth))
+        logits = torch.cat([one.conditional.symbols.logits for one in (self, *others)])
+        smooth = self.smooth.followed_by([other.smooth for other in others])
+        return Numbers(self.domain, AtomsPlusContinuous(Categorical(logits), self.conditional.atoms, smooth))
 
     def _in_parts(self, compute: Callable[[Numbers, slice], np.ndarray], width: int) -> np.ndarray:
         """compute(some rows, which) for so many rows at a time that a table of (rows, width, components) fits."""
-        size = max(1, ENTRIES // max(1, width * self.smooth.loc.shape[1]))
+        size = max(1, ENTRIES // max(1, width * self.smooth.n_parts))
         if self.n_rows <= size:
             return compute(self, slice(None))
         slices = [slice(start, start + size) for start in range(0, self.n_rows, size)]
@@ -242,10 +234,6 @@ class Numbers(Distribution):
     def _p(self) -> np.ndarray:
         """(B, A + 1) of the atoms and the smooth part."""
         return self.conditional.symbols.probabilities.numpy()
-
-    @cached_property
-    def _weights(self) -> np.ndarray:
-        return self.smooth.log_weights.exp().numpy()
 
     def _smooth_cdf(self, z: np.ndarray) -> np.ndarray:
         """(B, M) or (1, M) scores → (B, M)."""
@@ -289,15 +277,14 @@ class Numbers(Distribution):
         symbol = cells[..., 0].T.astype(int)
         with np.errstate(divide="ignore"):
             log_p = np.log(np.take_along_axis(self._p, symbol, axis=1))
-        inside = smooth_log_prob(self.smooth, torch.from_numpy(cells)).numpy().T
+        inside = smooth_log_prob(self.smooth, torch.from_numpy(cells), self.domain.step is not None).numpy().T
         log_p = log_p + np.where(symbol == len(self.domain.atoms), inside, 0.0)
         return np.where(self.domain.is_possible(values), log_p, -np.inf)
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        symbol, component = _draw(self._p, n, rng), _draw(self._weights, n, rng)  # (B, n)
-        loc, scale = (np.take_along_axis(part.numpy(), component, 1) for part in (self.smooth.loc, self.smooth.scale))
-        noise = self.smooth.kernel.inverse_cdf(torch.from_numpy(_uniform((self.n_rows, n), rng))).numpy()
-        return self.domain.values_of(symbol, np.clip(loc + scale * noise, -SCORE_LIMIT, SCORE_LIMIT))
+        symbol, generator = _draw(self._p, n, rng), torch.Generator().manual_seed(int(rng.integers(2**62)))
+        z = self.smooth.each(lambda tensor: tensor.expand(n, *tensor.shape)).sample(generator).numpy().T  # (B, n)
+        return self.domain.values_of(symbol, np.clip(z, -SCORE_LIMIT, SCORE_LIMIT))
 
     # ------------------------------------------------------------------ masses one by one
 
@@ -330,40 +317,25 @@ class Numbers(Distribution):
     def mean(self) -> np.ndarray:
         if self.is_listed:
             return self._cell_masses @ self.domain.cell_values
-        row, component = self._components
-        weight, first = self._weights[row, component], self._over_components(lambda values, _: values, 33)
-        smooth = np.bincount(row, weight * first, self.n_rows) / np.bincount(row, weight, self.n_rows)
-        return self._p[:, :-1] @ self.domain.atom_values + self._p[:, -1] * smooth
+        return self._p[:, :-1] @ self.domain.atom_values + self._p[:, -1] * self._expect(lambda values, _: values, 33)
 
     @cached_property
     def std(self) -> np.ndarray:
         mean = self.mean[:, None]
         if self.is_listed:
             return np.sqrt((self._cell_masses * (self.domain.cell_values - mean) ** 2).sum(1))
-        row, component = self._components
-        weight = self._weights[row, component]
-        spread = self._over_components(lambda values, part: (values - self.mean[row[part], None]) ** 2, 57)
-        smooth = np.bincount(row, weight * spread, self.n_rows) / np.bincount(row, weight, self.n_rows)
+        smooth = self._expect(lambda values, row: (values - self.mean[row, None]) ** 2, 57)
         atoms = (self._p[:, :-1] * (self.domain.atom_values - mean) ** 2).sum(1)
         return np.sqrt(atoms + self._p[:, -1] * smooth)
 
-    @cached_property
-    def _components(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and number of every component that counts, (P,) each."""
-        return np.nonzero(self._weights > LEAST_WEIGHT)  # type: ignore[return-value]
+    def _expect(self, of: Callable[[np.ndarray, np.ndarray], np.ndarray], n: int) -> np.ndarray:
+        """(B,) the mean over the smooth part of a function of values (P, M) and their rows (P,)."""
 
-    def _over_components(self, of: Callable[[np.ndarray, np.ndarray], np.ndarray], n: int) -> np.ndarray:
-        """(P,) the mean of a function of the value over each component, by quadrature at n nodes or, over the bends of
-        the marginal that a wide component covers, at more."""
-        loc, scale = (part.numpy()[self._components] for part in (self.smooth.loc, self.smooth.scale))
-        found, finer = np.empty(len(loc)), np.searchsorted(WIDE_SCALES, scale)
-        for k in range(len(WIDE_SCALES) + 1):
-            nodes, shares = _nodes(self.smooth, n, 4**k)
-            rows, size = np.flatnonzero(finer == k), max(1, ENTRIES // len(nodes))
-            for part in (rows[start : start + size] for start in range(0, len(rows), size)):
-                z = np.clip(loc[part, None] + scale[part, None] * nodes, -SCORE_LIMIT, SCORE_LIMIT)
-                found[part] = of(self.domain.quick_value(z), part) @ shares
-        return found
+        def of_scores(z: Tensor, row: Tensor) -> Tensor:
+            values = self.domain.quick_value(np.clip(z.numpy(), -SCORE_LIMIT, SCORE_LIMIT))
+            return torch.from_numpy(np.ascontiguousarray(of(values, row.numpy())))
+
+        return self.smooth.expect(of_scores, n).numpy()
 
     @cached_property
     def mode(self) -> np.ndarray:
@@ -387,7 +359,7 @@ class Numbers(Distribution):
         shared, log_width = self.domain.dense_points
         log_p = self.smooth.log_prob(torch.from_numpy(shared)[:, None]).numpy().T + log_width  # (B, M)
         best = np.where((shared >= low) & (shared <= high), log_p, -np.inf).argmax(1)
-        z = np.clip(np.concatenate([self.smooth.loc.numpy(), shared[best][:, None]], axis=1), low, high)
+        z = np.clip(np.concatenate([self.smooth.centres.numpy(), shared[best][:, None]], axis=1), low, high)
         values = self.domain.smooth_value(z)
         log_p = self._log_prob(values)
         best = np.arange(self.n_rows), log_p.argmax(1)
@@ -403,23 +375,16 @@ class Numbers(Distribution):
 
     def _smooth_entropy(self) -> np.ndarray:
         """−E[log q(z)] by quadrature, −E[log dz/dx] over the segments on which the marginal is level."""
-        nodes, shares = _nodes(self.smooth)
-        loc, scale = self.smooth.loc.numpy(), self.smooth.scale.numpy()  # (B, K)
-        z = np.clip(loc[..., None] + scale[..., None] * nodes, -SCORE_LIMIT, SCORE_LIMIT).reshape(self.n_rows, -1)
-        weights = (self._weights[..., None] * shares).reshape(self.n_rows, -1)
-        log_q = self.smooth.log_prob(torch.from_numpy(np.ascontiguousarray(z.T))).numpy().T
+
+        def log_ratio(z: Tensor, row: Tensor) -> Tensor:
+            """log q(z) − log N(z), of the rows' own densities."""
+            z = z.clamp(-SCORE_LIMIT, SCORE_LIMIT)
+            log_q = self.smooth.each(lambda tensor: tensor[row]).log_prob(z.T).T
+            return log_q + 0.5 * z**2 + LOG_SQRT_2PI
+
         edges, log_density = self.domain.segments
         share = np.diff(self._smooth_cdf(open_ended(edges)[None, :]), axis=1)
-        normal = (weights * (0.5 * z**2 + LOG_SQRT_2PI)).sum(1)
-        return -(weights * log_q).sum(1) - share @ log_density - normal
-
-
-def _nodes(smooth: KernelMixture, n: int = 57, finer: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Where a standard component is evaluated and with which weights: the trapezoidal rule."""
-    far, n = (6, n) if isinstance(smooth.kernel, Normal) else (30, 161)
-    t = np.linspace(-far, far, (n - 1) * finer + 1)
-    density = smooth.kernel.log_density(torch.from_numpy(t)).exp().numpy()
-    return t, density / density.sum()
+        return -self.smooth.expect(log_ratio, 57).numpy() - share @ log_density
 
 
 def _entropy(p: np.ndarray) -> np.ndarray:

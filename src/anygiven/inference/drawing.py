@@ -36,18 +36,19 @@ def draw(
     out = x.clone()
     chunks = torch.arange(len(x)).split(max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1]))))
     for c, rows in enumerate(chunks):
-        walk = Walk(model, x[rows], path.rows(rows)) if looks_again else model.walk(x[rows], path.rows(rows))
+        start = x[rows].to(model.device)
+        walk = Walk(model, start, path.rows(rows)) if looks_again else model.walk(start, path.rows(rows))
         n_asked = max(1, int(path.rows(rows).is_query.sum()))
         while not walk.is_done:
             conditionals = walk.conditionals()
-            chosen = choose(walk, conditionals.entropy()) if choose else None
+            chosen = choose(walk, conditionals.entropy().cpu()) if choose else None
             if temperature != 1.0:
                 conditionals = conditionals.temperature(temperature)
             walk.reveal(conditionals.sample(generator), chosen)
             if report:
                 open_ones = int(((walk.step >= walk.t) & path.rows(rows).is_query).sum())
                 report((c + 1 - open_ones / n_asked) / len(chunks))
-        out[rows] = walk.x
+        out[rows] = walk.x.cpu()
     return out
 
 
@@ -81,7 +82,7 @@ def surest_first(n_steps: int) -> Choice:
 @torch.no_grad()
 def expected(model: AnyOrderModel, x: Tensor, is_known: Tensor) -> Tensor:
     """(B, N, 4) x with the mean of every variable that is not known, seen at once; for variables that are alike."""
-    means = model.look(x, is_known).mean  # type: ignore[attr-defined]
+    means = model.look(x.to(model.device), is_known).mean.cpu()  # type: ignore[attr-defined]
     out = x.clone()
     out[..., : means.shape[-1]] = torch.where(is_known.unsqueeze(-1), x[..., : means.shape[-1]], means)
     return out

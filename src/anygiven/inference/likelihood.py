@@ -42,7 +42,7 @@ def log_prob(
     chunks = torch.arange(len(x)).split(max(1, min(MAX_ROWS, MAX_VARIABLES // max(1, x.shape[1]))))
     for done, rows in enumerate(chunks):
         part = Question(question.is_query[rows], question.is_evidence[rows])
-        totals = _along_each(model, x[rows], part, protocols, generator)  # (orders, rows)
+        totals = _along_each(model, x[rows].to(model.device), part, protocols, generator)  # (orders, rows)
         out.append(totals.double().logsumexp(0) - math.log(len(totals)))
         if report:
             report((done + 1) / len(chunks))
@@ -56,7 +56,7 @@ def _along_each(
     """(protocols, B) log p along each one's path."""
     if isinstance(model, Unrolled) and all(type(protocol) is Canonical for protocol in protocols):
         return _by_shared_looks(model, x, question, [protocol.order for protocol in protocols])  # type: ignore[attr-defined]
-    return torch.stack([model.log_prob(x, protocol.path(question, generator)).sum(dim=1) for protocol in protocols])
+    return torch.stack([model.log_prob(x, protocol.path(question, generator)).sum(1) for protocol in protocols]).cpu()
 
 
 def _by_shared_looks(model: Unrolled, x: Tensor, question: Question, orders: list) -> Tensor:
@@ -80,11 +80,12 @@ def _by_shared_looks(model: Unrolled, x: Tensor, question: Question, orders: lis
         )
         is_revealed = torch.zeros(n, dtype=torch.bool)
         is_revealed[list(revealed)] = True
-        log_p = model.look(cells, is_evidence | (is_query & is_revealed), columns).log_prob(cells[:, columns])
-        log_p = torch.where(is_query[:, columns], log_p, 0.0)
+        look = model.look(cells, is_evidence | (is_query & is_revealed), columns)
+        log_p = look.log_prob(cells[:, columns.to(x.device)])
+        log_p = torch.where(is_query[:, columns].to(x.device), log_p, 0.0)
         for k, variable in asked:
             out[k, rows] += log_p[:, int((columns == variable).nonzero())]
-    return out
+    return out.cpu()
 
 
 def log_prob_by_ratio(
@@ -127,7 +128,7 @@ def losses_by_evidence(model: AnyOrderModel, data, n_sizes: int = 12, seed: int 
     for size in sizes:
         known = random_subset(data.is_present, torch.full((len(data.x),), size), generator)
         path = Path.look(known, data.is_present & ~known)
-        losses.append(float(-model.log_prob(data.x, path).sum() / path.is_query.sum().clamp(min=1)))
+        losses.append(float(-model.log_prob(data.x.to(model.device), path).sum()) / max(1, int(path.is_query.sum())))
     return sizes, losses
 
 
@@ -152,7 +153,7 @@ def elbo(
     for rows in torch.arange(len(x)).split(size):
         for _ in range(n):
             path, weights = objective.draw(torch.ones(len(rows), x.shape[1], dtype=torch.bool), generator)
-            total[rows] += (weights * model.log_prob(x[rows], path)).sum(1).double() / n
+            total[rows] += (weights * model.log_prob(x[rows].to(model.device), path).cpu()).sum(1).double() / n
         if report:
             report(int(rows[-1] + 1) / len(x))
     return total

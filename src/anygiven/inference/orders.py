@@ -34,7 +34,7 @@ def _costs(model: AnyOrderModel, data, known: list[int]) -> Tensor:
     is_known = torch.zeros_like(data.is_present)
     is_known[:, known] = data.is_present[:, known]
     path = Path.look(is_known, data.is_present & ~is_known)
-    nats = -model.log_prob(data.x, path)  # (n, N)
+    nats = -model.log_prob(data.x.to(model.device), path).cpu()  # (n, N)
     return nats.sum(0) / path.is_query.sum(0).clamp(min=1)
 
 

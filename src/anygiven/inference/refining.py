@@ -45,12 +45,12 @@ def refine(
 def _refine(model, x: Tensor, question: Question, rounds: int, generator, temperature: float, report) -> Tensor:
     everything = question.is_query | question.is_evidence
     joint = Canonical().path(Question(everything, torch.zeros_like(everything)))
-    log_p = model.log_prob(x, joint).sum(1)
+    log_p = _log_q(model, x, joint)
     n_proposals = rounds * -(-int(question.is_query.sum(1).max()) // RUN)
     for k in range(n_proposals):
         path = Canonical().path(_run_given_all_else(question, generator))
         proposed = draw(model, x, path, generator)
-        proposed_log_p = model.log_prob(proposed, joint).sum(1)
+        proposed_log_p = _log_q(model, proposed, joint)
         there, back = _log_q(model, proposed, path), _log_q(model, x, path)
         log_ratio = (proposed_log_p - log_p) / temperature + back - there
         is_taken = torch.rand(len(x), generator=generator).log() < log_ratio
@@ -71,4 +71,4 @@ def _run_given_all_else(question: Question, generator: torch.Generator) -> Quest
 
 
 def _log_q(model: AnyOrderModel, x: Tensor, path: Path) -> Tensor:
-    return model.log_prob(x, path).sum(1)
+    return model.log_prob(x.to(model.device), path).sum(1).cpu()

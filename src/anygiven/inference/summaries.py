@@ -24,14 +24,14 @@ def looks(model: AnyOrderModel, x: Tensor, path: Path) -> Iterator[tuple[Tensor,
         asked = path.asked_at(0)[rows]
         columns = asked.any(dim=0).nonzero().squeeze(1)
         if len(columns):
-            yield rows, asked, model.look(x[rows], path.known_at(0)[rows], columns)
+            yield rows, asked, model.look(x[rows].to(model.device), path.known_at(0)[rows], columns)
 
 
 def distribution_at(
     model: AnyOrderModel, domains: Sequence[Domain], x: Tensor, is_evidence: Tensor, column: int
 ) -> Distribution:
     """p(column | evidence) of every row, from one look."""
-    parts, columns = zip(x.split(CHUNK), is_evidence.split(CHUNK), strict=True), torch.tensor([column])
+    parts, columns = zip(x.to(model.device).split(CHUNK), is_evidence.split(CHUNK), strict=True), torch.tensor([column])
     with torch.no_grad():
         first, *others = [distribution_of(domains[column], model.look(*part, columns).of(column)) for part in parts]
     return first.followed_by(others) if others else first

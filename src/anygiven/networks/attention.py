@@ -62,8 +62,9 @@ class Memory:
     length: int = 0
 
     @classmethod
-    def empty(cls, n_rows: int, n_heads: int, head_width: int) -> Memory:
-        return cls(torch.zeros(n_rows, n_heads, 0, head_width), torch.zeros(n_rows, n_heads, 0, head_width))
+    def empty(cls, n_rows: int, n_heads: int, head_width: int, device: torch.device) -> Memory:
+        nothing = torch.zeros(n_rows, n_heads, 0, head_width, device=device)
+        return cls(nothing, nothing.clone())
 
     def extend(self, keys: Tensor, values: Tensor) -> None:
         end = self.length + keys.shape[2]

@@ -19,9 +19,8 @@ def middle(low: Tensor, high: Tensor) -> Tensor:
     """The middle of a cell; where it is open to one side, the median of what lies in it."""
     z = 0.5 * (low + high)
     is_low, is_high = low <= -SCORE_LIMIT, high >= SCORE_LIMIT
-    z[is_low] = torch.special.ndtri(0.5 * torch.special.ndtr(high[is_low]))
-    z[is_high] = -torch.special.ndtri(0.5 * torch.special.ndtr(-low[is_high]))
-    return z
+    z = torch.where(is_low, torch.special.ndtri(0.5 * torch.special.ndtr(high)), z)
+    return torch.where(is_high, -torch.special.ndtri(0.5 * torch.special.ndtr(-low)), z)
 
 
 class CellFeatures(nn.Module):

@@ -1,4 +1,4 @@
-"""Maps of whole grids with gradients of their own, since torch's are slow on a CPU.
+"""Maps of whole grids; on a CPU with gradients of their own, since torch's are slow there.
 
 With them a training step of path convolutions takes about half the time.
 """
@@ -8,14 +8,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
-from torch.nn.functional import conv2d, pad
+from torch.nn.functional import conv2d, layer_norm, linear, pad
 
 PLACES = 1024  # fed forward at a time: what is made of them stays in the processor's cache
+EPSILON = 1e-5  # of the layer norm
 COLUMNS = 3  # of a kernel: oneDNN is slow for the gradient of wider ones
 
 
 def depthwise(x: Tensor, weight: Tensor, stride: int = 1) -> Tensor:
     """(B, H, W, C) with kernels (C, K, K) of neighbours `stride` places apart, zero beyond the border."""
+    if x.device.type != "cpu":
+        return plain_depthwise(x, weight, stride)
     if stride == 1:
         return _Depthwise.apply(x, weight)  # type: ignore[return-value]
     height, width = x.shape[1:3]
@@ -27,12 +30,41 @@ def depthwise(x: Tensor, weight: Tensor, stride: int = 1) -> Tensor:
 
 def masked_depthwise(x: Tensor, weight: Tensor, mask: Tensor, stride: int = 1) -> Tensor:
     """The same with a mask (B, K², H, W, 1): what each place sees of each of its neighbours."""
+    if x.device.type != "cpu":
+        return plain_masked_depthwise(x, weight, mask, stride)
     return _MaskedDepthwise.apply(x, weight, mask, stride)  # type: ignore[return-value]
 
 
 def fed_forward(x: Tensor, scale: Tensor, shift: Tensor, up: Tensor, down: Tensor) -> Tensor:
     """(…, m): down · relu(up · normed(x))² of each place (…, n), for matrices (k, n) and (m, k)."""
+    if x.device.type != "cpu":
+        return plain_fed_forward(x, scale, shift, up, down)
     return _FedForward.apply(x.reshape(-1, x.shape[-1]), scale, shift, up, down).unflatten(0, x.shape[:-1])  # type: ignore[union-attr]
+
+
+# ------------------------------------------------------------------ the same for other devices, with torch's gradients
+
+
+def plain_depthwise(x: Tensor, weight: Tensor, stride: int = 1) -> Tensor:
+    reach = stride * (weight.shape[-1] // 2)
+    mixed = conv2d(x.permute(0, 3, 1, 2), weight.unsqueeze(1), padding=reach, dilation=stride, groups=len(weight))
+    return mixed.permute(0, 2, 3, 1)
+
+
+def plain_masked_depthwise(x: Tensor, weight: Tensor, mask: Tensor, stride: int = 1) -> Tensor:
+    reach, taps = stride * (weight.shape[-1] // 2), weight.flatten(1)
+    wide, out = _with_margin(x, reach), torch.zeros_like(x)
+    for k, (rows, columns) in enumerate(_windows(x, reach, stride)):
+        out = out + wide[:, rows, columns] * mask[:, k] * taps[:, k]
+    return out
+
+
+def plain_fed_forward(x: Tensor, scale: Tensor, shift: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    hidden = linear(layer_norm(x, x.shape[-1:], scale, shift, EPSILON), up).relu()
+    return linear(hidden.square(), down)
+
+
+# ------------------------------------------------------------------ with gradients of their own
 
 
 def _planes(x: Tensor, weight: Tensor) -> Tensor:
@@ -151,4 +183,4 @@ class _FedForward(Function):
 
 def _normed(x: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Layer norm, and the means and inverse deviations that its gradient needs."""
-    return torch.ops.aten.native_layer_norm(x, [x.shape[-1]], scale, shift, 1e-5)
+    return torch.ops.aten.native_layer_norm(x, [x.shape[-1]], scale, shift, EPSILON)

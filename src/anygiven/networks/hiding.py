@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from anygiven.lattice.question import NEVER
+
+NOTHING = NEVER - 1  # the step of a token without content: later than anything a token may see
+
 
 def hide(cells: Tensor, is_evidence: Tensor) -> Tensor:
     """Cells (B, N, 4) with everything that is not evidence set to zero."""
     return cells.masked_fill(~is_evidence.unsqueeze(-1), 0.0)
-
-
-EVIDENCE, NEVER = -1, 2**31 - 1  # steps, as in the lattice, which networks do not import
-NOTHING = 2**31 - 2  # the step of a token without content: later than anything a token may see
 
 
 def visible(content_step: Tensor, horizon: Tensor) -> Tensor:

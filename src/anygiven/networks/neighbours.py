@@ -37,6 +37,7 @@ class Neighbours(nn.Module):
     first_row: Tensor  # (grams,)
     n_rows: Tensor  # (grams,)
     powers: Tensor  # (offsets, grams) the weight of each neighbour in each n-gram's index
+    offsets: Tensor  # (offsets,)
 
     def __init__(self, domains: SharedDomain, width: int, table_width: int = 32):
         super().__init__()
@@ -50,6 +51,7 @@ class Neighbours(nn.Module):
         n_each = [min(base ** len(gram), self.max_rows) for gram in GRAMS]
         n_rows = torch.tensor(n_each)
         self.register_buffer("powers", powers, persistent=False)
+        self.register_buffer("offsets", torch.tensor(OFFSETS), persistent=False)
         self.register_buffer("n_rows", n_rows, persistent=False)
         self.register_buffer("first_row", n_rows.cumsum(0) - n_rows, persistent=False)
         self.grams = nn.Embedding(sum(n_each), table_width)
@@ -59,7 +61,7 @@ class Neighbours(nn.Module):
     def forward(self, cells: Tensor, step: Tensor, is_shown: Tensor, place: Tensor, horizon: Tensor) -> Tensor:
         """For tokens about `place` (B, L) that see content up to the step `horizon` (B, L)."""
         symbols = hide(cells, is_shown)[..., SYMBOL].long()  # (B, N)
-        beside = place.unsqueeze(-1) + torch.tensor(OFFSETS)  # (B, L, offsets)
+        beside = place.unsqueeze(-1) + self.offsets  # (B, L, offsets)
         inside = (beside >= 0) & (beside < self.length)
         at = beside.clamp(0, self.length - 1).flatten(1)
         seen = inside & ((step.gather(1, at).view_as(beside)) <= horizon.unsqueeze(-1))

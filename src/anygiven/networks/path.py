@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from anygiven.networks.hiding import NEVER
+from anygiven.lattice.question import NEVER
 
 
 class PathNetwork(nn.Module, ABC):

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from anygiven.lattice.masking_modes import N_SCANS, SLANTS, Slanted, scan_order
+from anygiven.lattice.question import EVIDENCE, NEVER
 from anygiven.networks.fast_gradients import depthwise, fed_forward, masked_depthwise
 from anygiven.networks.grids import Planes, grid_of
-from anygiven.networks.hiding import EVIDENCE, NEVER, hide
+from anygiven.networks.hiding import hide
 from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
 from anygiven.variables.domains import Domain
 
@@ -60,11 +61,11 @@ def lines(scan: Scan, height: int, width: int) -> tuple[Tensor, Tensor]:
 
 
 @lru_cache(maxsize=64)
-def behind(scan: Scan, kernel: int, n_vectors: int, n_values: int) -> Tensor:
+def behind(scan: Scan, kernel: int, n_vectors: int, n_values: int, device: torch.device) -> Tensor:
     """(…, kernel, kernel) what a query sees of queries: values before it, vectors also of its own step and place."""
     lag = scan.lag(kernel)
     vectors, values = (lag <= 0).float(), (lag < 0).float()
-    return torch.cat([vectors.expand(n_vectors, -1, -1), values.expand(n_values, -1, -1)])
+    return torch.cat([vectors.expand(n_vectors, -1, -1), values.expand(n_values, -1, -1)]).to(device)
 
 
 class Visibility(ABC):
@@ -87,7 +88,7 @@ class ScanVisibility(Visibility):
 
     def mix(self, h: Tensor, v: Tensor, weight: Tensor, stride: int) -> Tensor:
         content = torch.cat([h, v], dim=-1)
-        weight_behind = weight * behind(self.scan, weight.shape[-1], h.shape[-1], v.shape[-1])
+        weight_behind = weight * behind(self.scan, weight.shape[-1], h.shape[-1], v.shape[-1], h.device)
         if self.asks_all:
             return depthwise(content, weight_behind, stride)
         of_queries = depthwise(content * self.is_query, weight_behind, stride) * self.is_query
@@ -111,8 +112,8 @@ class LookVisibility(Visibility):
 class PathVisibility(Visibility):
     """Any path: a mask for every pair of neighbours."""
 
-    def __init__(self, step: Tensor):
-        self.step = step  # (B, H, W)
+    def __init__(self, step: Tensor, device: torch.device):
+        self.step, self.device = step, device  # (B, H, W)
         self.masks: dict[int, tuple[Tensor, Tensor]] = {}  # by stride
 
     def mix(self, h: Tensor, v: Tensor, weight: Tensor, stride: int) -> Tensor:
@@ -128,7 +129,7 @@ class PathVisibility(Visibility):
         wide = pad(self.step, (stride * (kernel // 2),) * 4, value=NEVER)
         around = wide.unfold(1, height, stride).unfold(2, width, stride).flatten(1, 2)
         vectors, values = seen(around, self.step.unsqueeze(1))
-        return vectors.float().unsqueeze(-1), values.float().unsqueeze(-1)
+        return vectors.float().unsqueeze(-1).to(self.device), values.float().unsqueeze(-1).to(self.device)
 
 
 def seen(content: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,7 +140,7 @@ def seen(content: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def visibilities(
-    step: Tensor, shape: tuple[int, int], known_scans: Sequence[Scan]
+    step: Tensor, shape: tuple[int, int], known_scans: Sequence[Scan], device: torch.device = torch.device("cpu")
 ) -> Iterator[tuple[Tensor, Visibility]]:
     """(rows, their visibility): rows of one kind together."""
     asked = asks(step)
@@ -158,10 +159,10 @@ def visibilities(
             rows = ((kind == which) & (asks_all == all_of_them)).nonzero().squeeze(1)
             if len(rows) == 0:
                 continue
-            known = (step[rows] == EVIDENCE).float().unflatten(1, shape).unsqueeze(-1)
-            query = asked[rows].float().unflatten(1, shape).unsqueeze(-1)
+            known = (step[rows] == EVIDENCE).float().unflatten(1, shape).unsqueeze(-1).to(device)
+            query = asked[rows].float().unflatten(1, shape).unsqueeze(-1).to(device)
             if which == ANY_PATH:
-                yield rows, PathVisibility(step[rows].unflatten(1, shape))
+                yield rows, PathVisibility(step[rows].unflatten(1, shape), device)
             elif which == LOOK:
                 yield rows, LookVisibility(known, query)
             else:
@@ -231,17 +232,18 @@ class PathConvolutions(PathNetwork):
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:
         out = cells.new_zeros(*step.shape, self.width)
-        for rows, visibility in visibilities(step, self.shape, self.scans):
-            h, v = self.start(cells[rows], step[rows])
+        for rows, visibility in visibilities(step, self.shape, self.scans, cells.device):
+            there = rows.to(cells.device)
+            h, v = self.start(cells[there], step[rows])
             for block in self.blocks:
                 h = block(h, v, visibility)
-            out = out.index_put((rows,), self.norm(h).flatten(1, 2))
+            out = out.index_put((there,), self.norm(h).flatten(1, 2))
         return out
 
     def start(self, cells: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors (B, H, W, width) that know their place and whether it is evidence, and values (B, H, W, …)."""
-        is_evidence = (step == EVIDENCE).float().unflatten(1, self.shape).unsqueeze(-1)
-        v = self.value_of(hide(cells, step < last_step(step))).unflatten(1, self.shape)
+        is_evidence = (step == EVIDENCE).float().unflatten(1, self.shape).unsqueeze(-1).to(cells.device)
+        v = self.value_of(hide(cells, (step < last_step(step)).to(cells.device))).unflatten(1, self.shape)
         return self.places + self.is_known * is_evidence, v
 
     def value_of(self, cells: Tensor) -> Tensor:
@@ -263,9 +265,10 @@ class ConvolutionWalk(PathWalk):
         self.reach = network.reach
         self.size = (network.shape[0] + 2 * self.reach, network.shape[1] + 2 * self.reach)
         self.out = cells.new_zeros(*step.shape, network.width)
-        is_evidence = (step == EVIDENCE).float().unflatten(1, network.shape).unsqueeze(-1)
-        has_evidence = bool(is_evidence.any())
-        h, v = network.start(hide(cells, step == EVIDENCE), torch.where(step == EVIDENCE, EVIDENCE, NEVER))
+        self.device, has_evidence = cells.device, bool((step == EVIDENCE).any())
+        known = (step == EVIDENCE).to(self.device)
+        is_evidence = known.float().unflatten(1, network.shape).unsqueeze(-1)
+        h, v = network.start(hide(cells, known), torch.where(step == EVIDENCE, EVIDENCE, NEVER))
         visibility = LookVisibility(is_evidence, torch.zeros_like(is_evidence))
         self.kept = []  # (B · size, width + values) before each block
         for block in network.blocks:
@@ -287,7 +290,7 @@ class ConvolutionWalk(PathWalk):
             for kept in self.kept:
                 kept[put_off] = 0.0
             self._advance(row, place)
-        at, values = self._at(row, place), self.network.value_of(cells[row, place])
+        at, values = self._at(row, place), self.network.value_of(cells[row.to(self.device), place.to(self.device)])
         for kept in self.kept:
             kept[at, self.network.width :] = values
         self.step, self.is_found, self.t = step.clone(), False, self.t + 1
@@ -295,11 +298,12 @@ class ConvolutionWalk(PathWalk):
     def _at(self, row: Tensor, place: Tensor) -> Tensor:
         """(M,) where places, given by their rows and numbers, are kept."""
         y, x = place // self.network.shape[1], place % self.network.shape[1]
-        return (row * self.size[0] + y + self.reach) * self.size[1] + x + self.reach
+        return ((row * self.size[0] + y + self.reach) * self.size[1] + x + self.reach).to(self.device)
 
     def _advance(self, row: Tensor, place: Tensor) -> None:
         """The vectors of M places through all blocks."""
-        at, h = self._at(row, place), self.network.places.flatten(0, 1)[place]
+        at, row, place = self._at(row, place), row.to(self.device), place.to(self.device)
+        h = self.network.places.flatten(0, 1)[place]
         for kept, block in zip(self.kept, self.network.blocks, strict=True):
             kept[at, : self.network.width] = h
             h = block.think(h, self._mixed(kept, at, block))  # type: ignore[operator,arg-type]
@@ -311,7 +315,7 @@ class ConvolutionWalk(PathWalk):
             everywhere = kept.unflatten(0, (-1, *self.size))
             return depthwise(everywhere, block.near, block.stride).flatten(0, 2)[at]
         reach = block.near.shape[-1] // 2
-        offset = block.stride * torch.arange(-reach, reach + 1)
+        offset = block.stride * torch.arange(-reach, reach + 1, device=self.device)
         around = (offset.unsqueeze(1) * self.size[1] + offset).flatten()  # (K²,)
         taps = block.near.flatten(1).t().contiguous()  # (K², width + values)
         places = (at.unsqueeze(1) + around).split(GATHERED)  # (…, K²)

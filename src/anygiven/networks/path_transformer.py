@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
+from anygiven.lattice.question import EVIDENCE, NEVER
 from anygiven.networks.attention import Attended, AttentionBlock, Memory, Rotary
-from anygiven.networks.hiding import EVIDENCE, NEVER, NOTHING, visible
+from anygiven.networks.hiding import NOTHING, visible
 from anygiven.networks.neighbours import neighbours_for
 from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
 from anygiven.networks.tokens import tokens_for
@@ -39,6 +40,12 @@ class TokenRows:
     horizon: Tensor  # (B, L) the last step it sees
     is_causal: bool = False  # every token sees itself and all before it
 
+    def to(self, device: torch.device) -> TokenRows:
+        return TokenRows(
+            self.content.to(device), self.content_step.to(device), self.target.to(device), self.horizon.to(device),
+            self.is_causal,
+        )  # fmt: skip
+
     @property
     def place(self) -> Tensor:
         """(B, L) the variable a token is about: what it asks for, or else what it holds."""
@@ -48,12 +55,14 @@ class TokenRows:
         """(B, 1, L, L) float; None where the causal mask does."""
         if self.is_causal:
             return None
-        return as_bias(visible(self.content_step, self.horizon) | torch.eye(self.content.shape[1], dtype=torch.bool))
+        itself = torch.eye(self.content.shape[1], dtype=torch.bool, device=self.content.device)
+        return as_bias(visible(self.content_step, self.horizon) | itself)
 
 
 def as_bias(is_visible: Tensor) -> Tensor:
     """(B, Q, K) bool → (B, 1, Q, K) float, −inf where not visible."""
-    return torch.zeros(is_visible.shape).masked_fill_(~is_visible, -torch.inf).unsqueeze(1)
+    bias = torch.zeros(is_visible.shape, device=is_visible.device)
+    return bias.masked_fill_(~is_visible, -torch.inf).unsqueeze(1)
 
 
 def is_single_file(step: Tensor) -> Tensor:
@@ -136,15 +145,18 @@ class PathTransformer(PathNetwork):
         self.neighbours = neighbours_for(domains, width)
 
     def forward(self, cells: Tensor, step: Tensor) -> Tensor:
-        out = cells.new_zeros(*step.shape, self.width)
+        out, device = cells.new_zeros(*step.shape, self.width), cells.device
         for rows, fuse in buckets(step, is_single_file(step) & self.fuses):
-            sequence = (fused if fuse else two_kinds)(step[rows])
+            some = step[rows]
+            sequence, is_shown = (fused if fuse else two_kinds)(some), some < last_step(some)
+            b, k = (sequence.target != NONE).nonzero(as_tuple=True)
+            places = rows[b].to(device), sequence.target[b, k].to(device)
+            sequence = sequence.to(device)
             seen = self.attended(sequence, sequence.mask())
-            h = self.embed(sequence, cells[rows], step[rows], step[rows] < last_step(step[rows]))
+            h = self.embed(sequence, cells[rows.to(device)], some.to(device), is_shown.to(device))
             for block in self.blocks:
                 h = block(h, seen)
-            b, k = (sequence.target != NONE).nonzero(as_tuple=True)
-            out = out.index_put((rows[b], sequence.target[b, k]), self.norm(h[b, k]))
+            out = out.index_put(places, self.norm(h[b.to(device), k.to(device)]))
         return out
 
     def embed(self, sequence: TokenRows, cells: Tensor, step: Tensor, is_shown: Tensor) -> Tensor:
@@ -174,18 +186,20 @@ class MixedWalk(PathWalk):
     """Rows that reveal one variable at a time beside rows that reveal groups: each kind walks on its own."""
 
     def __init__(self, network: PathTransformer, cells: Tensor, step: Tensor, is_fused: Tensor):
-        self.out = torch.zeros(*step.shape, network.width)
-        kinds = [(is_fused, True), (~is_fused, False)]
-        self.parts = [(rows, TransformerWalk(network, cells[rows], step[rows], fuse)) for rows, fuse in kinds]
+        self.out = cells.new_zeros(*step.shape, network.width)
+        kinds = [(is_fused.nonzero().squeeze(1), True), ((~is_fused).nonzero().squeeze(1), False)]
+        self.parts = [
+            (rows, TransformerWalk(network, cells[rows.to(cells.device)], step[rows], fuse)) for rows, fuse in kinds
+        ]
 
     def features(self) -> Tensor:
         for rows, walk in self.parts:
-            self.out[rows] = walk.features()
+            self.out[rows.to(self.out.device)] = walk.features()
         return self.out
 
     def reveal(self, cells: Tensor, step: Tensor) -> None:
         for rows, walk in self.parts:
-            walk.reveal(cells[rows], step[rows])
+            walk.reveal(cells[rows.to(cells.device)], step[rows])
 
 
 class TransformerWalk(PathWalk):
@@ -195,9 +209,13 @@ class TransformerWalk(PathWalk):
         self.network, self.cells, self.step, self.t = network, cells, step, 0
         self.is_fused = is_fused
         self.remembered = step.new_zeros(len(step), 0)  # (B, K) from when on each remembered token is visible
-        self.memories = [Memory.empty(len(step), network.n_heads, network.head_width) for _ in network.blocks]
+        self.device = cells.device
+        size = (len(step), network.n_heads, network.head_width)
+        self.memories = [Memory.empty(*size, self.device) for _ in network.blocks]
         self.revealed = step == EVIDENCE  # (B, N) content that is not yet in memory
-        self.out = torch.zeros(*step.shape, network.width)  # one for all steps: new ones would cost more than a step
+        self.out = cells.new_zeros(
+            *step.shape, network.width
+        )  # one for all steps: new ones would cost more than a step
         self.found: Tensor | None = None
 
     def features(self) -> Tensor:
@@ -216,13 +234,15 @@ class TransformerWalk(PathWalk):
         itself = torch.eye(sequence.content.shape[1], dtype=torch.bool)
         is_visible = visible(step, sequence.horizon)
         is_visible[:, :, self.remembered.shape[1] :] |= itself
-        seen = self.network.attended(sequence, as_bias(is_visible), n_remembered)
-        h = self.network.embed(sequence, self.cells, self.step, self.step < self.t)
-        for k, block in enumerate(self.network.blocks):
-            h = block(h, seen, self.memories[k])
-        self.remembered = step[:, : self.remembered.shape[1] + n_remembered]
         b, k = (sequence.target != NONE).nonzero(as_tuple=True)
-        self.out[b, sequence.target[b, k]] = self.network.norm(h[b, k])
+        places = b.to(self.device), sequence.target[b, k].to(self.device)
+        there = sequence.to(self.device)
+        seen = self.network.attended(there, as_bias(is_visible.to(self.device)), n_remembered)
+        h = self.network.embed(there, self.cells, self.step.to(self.device), (self.step < self.t).to(self.device))
+        for block, memory in zip(self.network.blocks, self.memories, strict=True):
+            h = block(h, seen, memory)
+        self.remembered = step[:, : self.remembered.shape[1] + n_remembered]
+        self.out[places] = self.network.norm(h[b.to(self.device), k.to(self.device)])
         return self.out
 
     def _next_tokens(self) -> tuple[TokenRows, int]:

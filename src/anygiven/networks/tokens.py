@@ -58,7 +58,7 @@ class SharedTokens(Tokens):
     def _symbols(self, cells: Tensor, is_shown: Tensor) -> Tensor:
         """(B, N, channels): a pixel has one for each channel, all others have one."""
         shown = hide(cells, is_shown)[..., : self.n_channels].long()
-        shown = shown + self.n_symbols * torch.arange(self.n_channels)
+        shown = shown + self.n_symbols * torch.arange(self.n_channels, device=shown.device)
         return torch.where(is_shown.unsqueeze(-1), shown, self.symbols.num_embeddings - 1)
 
     def values(self, cells: Tensor, is_shown: Tensor) -> Tensor:

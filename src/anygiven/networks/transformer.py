@@ -30,9 +30,9 @@ class MaskedTransformer(AbsorbingNetwork):
 
     def forward(self, cells: Tensor, is_evidence: Tensor) -> Tensor:
         h = self.tokens.names + self.tokens.values(cells, is_evidence)  # (B, N, width)
-        place = torch.arange(h.shape[1]).unsqueeze(0)
+        place = torch.arange(h.shape[1], device=h.device).unsqueeze(0)
         if self.neighbours is not None:
-            step, now = torch.where(is_evidence, 0, 1), torch.zeros(1, 1, dtype=torch.int64)
+            step, now = torch.where(is_evidence, 0, 1), torch.zeros_like(place[:, :1])
             h = h + self.neighbours(cells, step, is_evidence, place.expand(len(h), -1), now)
         turn = self.rotary(place)
         seen = Attended(mask=None, asking=turn, offering=turn)

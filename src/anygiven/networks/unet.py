@@ -53,7 +53,9 @@ class AbsorbingUNet(AbsorbingNetwork):
         planes = self.planes(hide(cells, is_evidence)) * known  # (B, N, planes)
         grid = planes.reshape(len(cells), *self.size, -1).permute(0, 3, 1, 2)
         time = (TIMES - 1) * is_evidence.float().mean(1)
-        masking_mode = torch.zeros(len(cells), dtype=torch.int64) if masking_mode is None else masking_mode
+        masking_mode = (
+            torch.zeros(len(cells), dtype=torch.int64, device=cells.device) if masking_mode is None else masking_mode
+        )
         found = self.net(self._padded(grid), time, class_labels=masking_mode).sample[
             :, :, : self.size[0], : self.size[1]
         ]

@@ -63,7 +63,7 @@ class DamagedCheckpoint(Exception):
 def save_checkpoint(folder: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
     """One file a checkpoint, whole or as it was before: the last one survives kill -9."""
     _check_ours(folder / STATE)
-    whole = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
+    whole = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = msgspec.json.encode(facts).decode()
     metadata = {"made_by": MADE_BY, "facts": text, "checksum": _checksum(whole, text)}
     make_folders(folder)

@@ -28,6 +28,7 @@ from anygiven.training.checkpoint import (
     restore_optimizers,
     save_checkpoint,
 )
+from anygiven.training.loss import PathLoss
 from anygiven.training.memory import keep_freed_memory
 from anygiven.training.optimizers import optimizers_for
 from anygiven.training.settings import Settings
@@ -110,7 +111,8 @@ def train(
         check_checkpoint_place(checkpoint)
     run = _Run(model, data, valid, objective, settings, checkpoint, fingerprint, watch, closing)
     run.keeps_finished = keep_finished
-    return run.go(report)
+    with torch.random.fork_rng(devices=[model.device] if model.device.type == "cuda" else []):
+        return run.go(report)  # which seeds each step's dropout: the caller's random state is as it was
 
 
 class _Run:
@@ -126,7 +128,8 @@ class _Run:
         self.optimizers = optimizers_for(model, settings)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
         self.best = {name: p.clone() for name, p in self.average.items()}
-        self.questions = _validation_questions(valid, objective, settings)
+        self.device, self.loss = model.device, PathLoss(model)
+        self.questions = _validation_questions(valid, objective, settings, self.device)
         weight = getattr(data, "weight", None)
         self.running = None if weight is None else weight.double().cumsum(0)  # rows are drawn as often as they count
         self.outcome, self.step, self.spent = Outcome(), 0, 0.0
@@ -170,8 +173,8 @@ class _Run:
         objective = self.objective.at(self.step / self.settings.max_steps)
         path, weights = objective.draw(batch.is_present, self.generator)
         torch.manual_seed((self.settings.seed * 1_000_003 + self.step) % 2**63)  # dropout, the same after a resume
-        self.model.train()
-        loss = -(weights * self.model.log_prob(batch.x, path)).sum() / len(batch)
+        self.loss.train()
+        loss = self.loss(batch.x.to(self.device), path, weights) / len(batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip * len(batch.x[0]) ** 0.5)
         for optimizer in self.optimizers:
@@ -232,7 +235,7 @@ class _Run:
         self.model.eval()
         total, count = 0.0, 0
         for x, path, weights in self.questions:
-            total -= float((weights * self.model.log_prob(x, path)).sum())
+            total += float(self.loss(x, path, weights))
             count += len(x)
         if self.watch:
             started = self.clock()
@@ -339,8 +342,8 @@ class _Run:
 
     def _take_up(self, tensors: dict[str, Tensor], facts: Facts) -> None:
         self._load({name: tensors[f"current.{name}"] for name in self.average})
-        self.average = {name: tensors[f"average.{name}"] for name in self.average}
-        self.best = {name: tensors[f"best.{name}"] for name in self.average}
+        self.average = {name: tensors[f"average.{name}"].to(self.device) for name in self.average}
+        self.best = {name: tensors[f"best.{name}"].to(self.device) for name in self.average}
         restore_optimizers(self.optimizers, tensors)
         self.generator.set_state(tensors["generator"])
         self.step, self.spent, self.stale = facts.step, facts.spent, facts.stale
@@ -369,7 +372,9 @@ def _check_tensor(tensor: Tensor | None, like: Tensor) -> None:
         raise DamagedCheckpoint("a tensor is not what the run needs")
 
 
-def _validation_questions(valid: Data, objective: Objective, settings: Settings) -> list[tuple[Tensor, Path, Tensor]]:
+def _validation_questions(
+    valid: Data, objective: Objective, settings: Settings, device: torch.device
+) -> list[tuple[Tensor, Path, Tensor]]:
     """Fixed questions on the validation rows: several a row where there are few, so that they judge finely."""
     generator = torch.Generator().manual_seed(settings.seed + 7)
     if len(valid) == 0:
@@ -379,4 +384,4 @@ def _validation_questions(valid: Data, objective: Objective, settings: Settings)
     if valid.weight is not None:
         weights = weights * (valid.weight / valid.weight.mean())[every, None]
     chunks = torch.arange(len(every)).split(2048)
-    return [(valid.x[every[rows]], path.rows(rows), weights[rows]) for rows in chunks]
+    return [(valid.x[every[rows]].to(device), path.rows(rows), weights[rows]) for rows in chunks]

@@ -61,6 +61,7 @@ def measure(quick: bool) -> dict[str, float]:
     import torch
 
     import anygiven as ag
+    from anygiven.estimators.table_questions import encoded
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -79,7 +80,7 @@ def measure(quick: bool) -> dict[str, float]:
         for row in rows[:some]:
             density.conditional("c0", row).interval(0.9)
 
-    x, is_present = density._encode(_read(table.head(1)))
+    x, is_present = encoded(density.schema_, _read(table.head(1)))
     found = {
         "one look": timed(lambda: density.model_.look(x, is_present, torch.tensor([0])), 20),
         "an answer with all its summaries": max(timed(lambda c=c: everything(c), 5) for c in ("c0", "c1", "c2", "c4")),

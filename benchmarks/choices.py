@@ -26,7 +26,7 @@ from anygiven.estimators.fitting import hold_out
 from anygiven.inference import log_prob
 from anygiven.inference.orders import entropy_order, ranked_orders
 from anygiven.lattice import Canonical, Question
-from anygiven.training import Data
+from anygiven.variables.rows import Data
 from noised import TABLES, Split, split
 from tables import hidden_test, imputation_error, test_rows
 

@@ -136,7 +136,7 @@ def ask_tables(trial: Trial) -> dict[str, Any]:
 def ask_texts(trial: Trial) -> dict[str, Any]:
     """Blanks among the model's characters, and others."""
     density = trial.densities["text"]
-    strategy = texts(density.alphabet_.characters)
+    strategy = texts(density.variables_.alphabet.characters)
     return _hypothesis(trial.size["questions of texts"], strategy, trial, lambda q: answer(density, q))
 
 

@@ -18,7 +18,7 @@ from anygiven.datasets.images import image_set
 from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
 from anygiven.estimators.images import Pictures
-from anygiven.estimators.workload import image_objective_of
+from anygiven.estimators.workload import image_workload
 from anygiven.inference import raster_order
 from anygiven.lattice import (
     ARDM,
@@ -35,10 +35,11 @@ from anygiven.lattice import (
     Workload,
 )
 from anygiven.model import AnyOrderModel, PathModel
-from anygiven.training import Data, Outcome, Settings, train
+from anygiven.training import Outcome, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
 from anygiven.variables.domains import SharedDomain
 from anygiven.variables.images import image_domains, read_images
+from anygiven.variables.rows import Data
 
 CONVOLUTIONS = {"network": "convolutions", "width": 64, "depth": 8, "kernel": 5, "learning_rate": 4e-3, "muon": True,
                 "batch_size": 16}  # fmt: skip
@@ -143,7 +144,7 @@ def trained(run, name: str, which: str = "convolutions", workload: str = "any", 
     s, domains, method = run.settings, domains_of(name, element), run.settings[which]
     n_components = 0 if domains.domain.n_symbols == 2 else s.get("n_components", 10)
     minutes = minutes or minutes_of(run, name)
-    objective = image_objective_of(workload, method["network"], domains.shape)
+    objective = image_workload(workload, method["network"], domains.shape).objective
     model = build_model(domains, architecture_of(method, n_components), run.seed)
     facts = f"{name} {element} {method} {n_components} {minutes} {run.seed} {objective} {model.n_parameters}"
     place = run.folder.parent / f".images-{name}-{which}-{zlib.crc32(facts.encode()):08x}"

@@ -26,7 +26,7 @@ from anygiven.lattice import (
     planned_sizes,
 )
 from anygiven.lattice.question import Question, random_subset
-from anygiven.training import Data
+from anygiven.variables.rows import Data
 
 STEPS = (1, 2, 4, 8, 16)
 BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0)  # nats

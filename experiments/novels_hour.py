@@ -13,8 +13,8 @@ from _ngram import WittenBell
 from _novels import HOUR, PAPER, bits, corpus, held_chunks, hour_model
 from anygiven.estimators.text import Tiles
 from anygiven.lattice import BernoulliEvidence, Joint
-from anygiven.training import Data
 from anygiven.variables.domains import SYMBOL
+from anygiven.variables.rows import Data
 
 LENGTHS = (64, 250)
 SCALES = {

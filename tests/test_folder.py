@@ -22,10 +22,10 @@ def refused(path, message):
 
 def test_what_is_in_the_folder(model_folder):
     names = sorted(p.name for p in model_folder.iterdir())
-    assert names == ["config.json", "report.json", "schema.json", "weights.safetensors"]
+    assert names == ["config.json", "report.json", "schema.json", "weights.safetensors", "workload.json"]
 
 
-@pytest.mark.parametrize("name", ["schema.json", "weights.safetensors", "report.json"])
+@pytest.mark.parametrize("name", ["schema.json", "workload.json", "weights.safetensors", "report.json"])
 def test_truncated(copy, name):
     path = copy / name
     path.write_bytes(path.read_bytes()[:-20])

@@ -14,8 +14,8 @@ from anygiven.errors import AnyGivenError
 from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
 from anygiven.lattice import Joint
-from anygiven.training import Data
 from anygiven.variables.domains import Levels, SharedDomain
+from anygiven.variables.rows import Data
 
 runner = CliRunner()
 

@@ -49,11 +49,12 @@ def test_one_row_of_evidence_serves_all_queries(density):
 
 
 def test_the_order_ensemble_is_the_log_mean_exp(density, table):
+    from anygiven.estimators.table_questions import encoded
     from anygiven.inference import order_ensemble
     from anygiven.lattice import Joint
     from anygiven.variables import read_table
 
-    x, is_present = density._encode(read_table(table))
+    x, is_present = encoded(density.schema_, read_table(table))
     question = Joint().draw(is_present, torch.Generator())
     protocols = order_ensemble(x.shape[1], 3, 0)
     with torch.no_grad():

@@ -207,7 +207,7 @@ def test_alphabets():
         (lambda: ag.TextDensity(length=0).fit(BOOK), "at least 1"),
         (lambda: ag.TextDensity(alphabet="text8").fit(BOOK), r"'\.' at place 22"),
         (lambda: ag.TextDensity(workload="gaps").fit(BOOK), "not a workload for text"),
-        (lambda: ag.TextDensity(network="mlp").fit(BOOK), "no network 'mlp' for text"),
+        (lambda: ag.TextDensity(network="mlp").fit(BOOK), "no network 'mlp' for texts"),
         (lambda: ag.TextDensity().fit([3]), "int is not one"),
         (lambda: ag.TextDensity().fit(None), "NoneType is none of them"),
         (lambda: ag.TextDensity().fit("no/such/novels_train.txt"), "There is no file"),
@@ -267,7 +267,7 @@ def test_windows_cover_a_long_text_and_look_ahead(density):
     """Every place is kept from a window that sees a quarter of its length on either side, where there is so much."""
     for n in (1, 16, 17, 20, 33, 100):
         kept, begin = np.full(n, -1), 0
-        for window, until in density._windows(n):
+        for window, until in density.variables_.windows(n):
             assert window.stop - window.start <= 16
             kept[begin:until] = window.start
             begin = max(begin, until)
@@ -332,7 +332,7 @@ def test_every_objective_trains_every_network(network, objective):
 
 
 def test_command_line(density, tmp_path):
-    """fit --text, ask, sample, score, describe; a table's command on a text model is refused in one sentence."""
+    """fit, ask, sample, score, describe; a table's command on a text model is refused in one sentence."""
     import json
 
     from typer.testing import CliRunner
@@ -346,7 +346,7 @@ def test_command_line(density, tmp_path):
 
     book, model = tmp_path / "book.txt", tmp_path / "book.model"
     book.write_text(BOOK, encoding="utf-8")
-    fitted = json.loads(run("fit", book, "--text", "--out", model, "--length", 8, "--minutes", 0.05, "--json"))
+    fitted = json.loads(run("fit", book, "--out", model, "--length", 8, "--minutes", 0.05, "--json"))
     assert fitted["length"] == 8
     density.save(tmp_path / "good.model")
     answer = json.loads(run("ask", tmp_path / "good.model", "the c_t", "--json"))
@@ -366,8 +366,8 @@ def test_command_line(density, tmp_path):
     run("score", tmp_path / "good.model", book, "--out", tmp_path / "scores.parquet")
     assert len(ag.variables.tables.read_file(tmp_path / "scores.parquet")) == scored["chunks"]
     for words, says in [
-        (["fit", book, "--text", "--images", "--out", model], "--text or --images"),
-        (["fit", book, "--text", "--column", "a=count", "--out", model], "--column is for tables"),
+        (["fit", book, "--kind", "series", "--out", model], "no kind 'series'; use one of table, text, image"),
+        (["fit", book, "--column", "a=count", "--out", model], "--column is for tables"),
         (["fit", book, "--length", "8", "--out", model], "--length is for texts"),
         (["sample", tmp_path / "good.model", "--refine", "2", "--given", "the"], "--refine is for blanks"),
         (["sample", tmp_path / "good.model", "--steps", "²"], "not a whole number"),

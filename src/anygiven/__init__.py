@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 def load(path) -> TabularDensity | TextDensity | ImageDensity:
     """Read a model folder."""
-    from anygiven.estimators import DENSITIES
     from anygiven.estimators.folder import kind_of, read_steadily
+    from anygiven.kinds import KINDS
 
     folder = Path(path)
-    return read_steadily(folder, lambda: DENSITIES[kind_of(folder, tuple(DENSITIES))].load(folder))
+    return read_steadily(folder, lambda: KINDS[kind_of(folder, tuple(KINDS))].density_class().load(folder))
 
 
 def __getattr__(name: str):

@@ -50,7 +50,7 @@ def damage(folder: Path, rng: np.random.Generator) -> str:
 
 def mutate(folder: Path, rng: np.random.Generator) -> str:
     """Change one field of one JSON file to something strange, or drop or double it, and sign the folder again."""
-    path = folder / str(rng.choice([folders.CONFIG, "schema.json", "report.json"]))
+    path = folder / str(rng.choice([folders.CONFIG, "schema.json", "workload.json", "report.json"]))
     data = json.loads(path.read_text())
     places = list(_places(data))
     parent, key = places[int(rng.integers(len(places)))]

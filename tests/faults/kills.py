@@ -105,8 +105,8 @@ def commands(folder: Path, model: Path, table) -> list[Command]:
     found = {
         "fit": ["fit", "in.csv", *fit, "--out", "new.model"],
         "fit over a model": ["fit", "in.csv", *fit, "--out", "old.model"],
-        "fit text": ["fit", "book.txt", "--text", "--length", "8", *fit, "--out", "text.model"],
-        "fit images": ["fit", "pictures.npz", "--images", *fit, "--out", "images.model"],
+        "fit text": ["fit", "book.txt", "--length", "8", *fit, "--out", "text.model"],
+        "fit images": ["fit", "pictures.npz", *fit, "--out", "images.model"],
         "impute CSV over a file": ["impute", str(model), "in.csv", "--out", "old.csv"],
         "impute Parquet": ["impute", str(model), "in.parquet", "--out", "filled.parquet"],
         "score": ["score", str(model), "in.csv", "--out", "scores.csv"],

@@ -61,6 +61,7 @@ def many_columns(data):
     data["variables"] = [{**data["variables"][3], "name": str(k)} for k in range(200_000)]
 
 
+NOBODY = {"law": "KnownAsked", "known": [99]}
 HUGE = {
     "depth": ("config.json", lambda c: c["architecture"].update(depth=10**9)),
     "width": ("config.json", lambda c: c["architecture"].update(width=2**40)),
@@ -75,7 +76,10 @@ HUGE = {
     "the format as text": ("config.json", lambda c: c.update(format="2")),
     "a strange network": ("config.json", lambda c: c["architecture"].update(network="os.system")),
     "a strange parameter": ("config.json", lambda c: c["parameters"].update(evil=1)),
-    "a known column of nobody": ("config.json", lambda c: c["parameters"].update(workload={"known": 5})),
+    "a known column of nobody": ("workload.json", lambda w: w["objective"].update(workload=NOBODY)),
+    "a law of nobody": ("workload.json", lambda w: w.update(objective={"law": "Evil"})),
+    "a law that is none": ("workload.json", lambda w: w.update(objective={"law": "Joint"})),
+    "a device": ("config.json", lambda c: c["parameters"].update(device="cuda:99")),
     "an order of nothing": ("report.json", lambda r: r.update(orders=[[0, 0]])),
     "a falling marginal": ("schema.json", lambda s: s["variables"][0]["domain"]["marginal"]["knots"].reverse()),
     "a strange zone": ("schema.json", lambda s: s["variables"][6]["storage"].update(native="datetime64[ns, No/Where]")),
@@ -162,7 +166,7 @@ def test_weights_that_are_none(models, tmp_path):
             ag.load(folder)
 
 
-@pytest.mark.parametrize("name", ["config.json", "schema.json", "weights.safetensors", "report.json"])
+@pytest.mark.parametrize("name", ["config.json", "schema.json", "workload.json", "weights.safetensors", "report.json"])
 def test_a_pipe_in_a_folder_is_not_waited_for(name, models, tmp_path):
     folder = copy_of(models["table"], tmp_path / "m")
     (folder / name).unlink()

@@ -91,7 +91,7 @@ def test_random_questions_are_answered_as_the_true_table_does(network, options, 
         agrees = {k: (STATES[:, parts >= k] == state[parts >= k]).all(1) for k in (1, 2)}
         given = (STATES[:, parts == 1] == state[parts == 1]).all(1)
         truth = np.log(world[agrees[1]].sum() / world[given].sum())
-        masks = {"where": (parts == 2).reshape(3, 3), "given": (parts == 1).reshape(3, 3)}
+        masks = {"query": (parts == 2).reshape(3, 3), "given": (parts == 1).reshape(3, 3)}
         errors.append(abs(truth - density.log_prob(state.reshape(1, 3, 3), **masks)[0]))
         independent.append(abs(truth - np.log(np.where(state == 1, white, 1 - white))[parts == 2].sum()))
     assert np.mean(errors) < 0.3 * np.mean(independent)

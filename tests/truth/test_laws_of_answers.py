@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anygiven.estimators.answers import Answer
-from anygiven.heads import TableHead
+from anygiven.heads import joint_head_for
 from anygiven.inference.distributions import Categories, distribution_of
 from anygiven.variables import infer_schema, read_table
 from anygiven.variables.domains import Numeric
@@ -52,7 +52,7 @@ def answer_of(kind: str, seed: int, n: int, wildness: float) -> Answer:
     overrides = {"codes": "categorical"} if kind == "codes" else {}
     variable = infer_schema(read_table(frame), overrides, seed).variables[0]
     torch.manual_seed(seed)
-    head = TableHead(WIDTH, [variable.domain], n_components=5)
+    head = joint_head_for(WIDTH, [variable.domain], 5)
     for parameter in head.parameters():
         parameter.data.add_(wildness * torch.randn_like(parameter))
     with torch.no_grad():

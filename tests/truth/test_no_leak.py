@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from anygiven.estimators.table_questions import encoded
 from anygiven.heads import joint_head_for
 from anygiven.lattice import ARDM, Budget, RandomOrder, UniformEvidence
 from anygiven.model import AnyOrderModel, any_order_model
@@ -22,7 +23,7 @@ def scrambled_model(name: str, domains) -> AnyOrderModel:
 @pytest.mark.parametrize("name", networks_for("table"))
 def test_conditionals_do_not_see_what_is_not_evidence(name, density, table):
     model = scrambled_model(name, density.schema_.domains)
-    x, _ = density._encode(read_table(table))
+    x, _ = encoded(density.schema_, read_table(table))
     other = x[torch.randperm(len(x), generator=torch.Generator().manual_seed(1))]
     is_evidence = torch.rand(x.shape[:2], generator=torch.Generator().manual_seed(2)) < 0.5
     mixed = torch.where(is_evidence.unsqueeze(-1), x, other)
@@ -32,9 +33,9 @@ def test_conditionals_do_not_see_what_is_not_evidence(name, density, table):
         for changed in (mixed, garbage):
             there = model.look(changed, is_evidence)
             assert torch.equal(here.log_symbols, there.log_symbols)
-            for group in here.mixtures:
-                pairs = zip(here.mixtures[group], there.mixtures[group], strict=True)
-                assert all(torch.equal(a, b) for a, b in pairs)
+            for group, smooth in here.smooth.items():
+                for name in ("logits", "loc", "scale"):
+                    assert torch.equal(getattr(smooth, name), getattr(there.smooth[group], name))
 
 
 @pytest.mark.parametrize("protocol", [RandomOrder(), Budget(RandomOrder(), 3)], ids=["one at a time", "groups"])
@@ -42,7 +43,7 @@ def test_conditionals_do_not_see_what_is_not_evidence(name, density, table):
 def test_a_path_sees_only_earlier_steps(name, protocol, density, table):
     """Changing a variable moves the log probability of itself and of later variables only."""
     model = scrambled_model(name, density.schema_.domains)
-    x, is_present = density._encode(read_table(table.dropna().head(40)))
+    x, is_present = encoded(density.schema_, read_table(table.dropna().head(40)))
     generator = torch.Generator().manual_seed(0)
     path = protocol.path(UniformEvidence().draw(is_present, generator), generator)
     moved = 0
@@ -60,7 +61,7 @@ def test_a_path_sees_only_earlier_steps(name, protocol, density, table):
 
 def test_gaps_never_enter(density, table):
     """Cells that are not present are neither evidence nor asked, in any workload."""
-    _, is_present = density._encode(read_table(table))
+    _, is_present = encoded(density.schema_, read_table(table))
     generator = torch.Generator().manual_seed(0)
     for objective in (ARDM(), ARDM(UniformEvidence())):
         path, weights = objective.draw(is_present, generator)

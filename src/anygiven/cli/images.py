@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from anygiven.cli.outputs import checkpoint_of, tell
+from anygiven.cli.commands import Commands, Options, drawing_options
+from anygiven.cli.outputs import tell
 from anygiven.disk import check_file_place, is_stream, write_whole
 from anygiven.errors import ImageError, QuestionError
 from anygiven.estimators import ImageDensity
@@ -20,35 +22,40 @@ GAP = 2  # pixels between pictures
 SMALLEST = 96  # pictures are shown at least so wide
 
 
-def fit_images(source: Path, out: Path, minutes: float, element: str, n_components: int | None, workload: str,
-               network: str, seed: int, as_json: bool) -> None:  # fmt: skip
-    density = ImageDensity(
-        element=element,
-        n_components=n_components,
-        workload=workload,
-        network="convolutions" if network == "auto" else network,
-        max_minutes=minutes,
-        checkpoint=str(checkpoint_of(out)),
-        verbose=None if not as_json else False,
-        random_state=seed,
-    )
-    density.fit(source)
-    density.save(out)
-    if as_json:
-        print(json.dumps({"model": str(out), **density.report_}))
-    else:
-        print(density.describe())
-        print(f"\nSaved to {out}. Draw from it: anygiven sample {out} --rows 16 --out drawn.png")
+class ImageCommands(Commands):
+    noun = "images"
+    takes: ClassVar = {"fit": ("--element", "--n-components"), "score": ("--query", "--given"), "sample": ("--groups",)}
+    instead: ClassVar = {
+        "ask": "ask it with anygiven inpaint {model} IMAGE --mask box.",
+        "impute": "complete images with anygiven inpaint {model} IMAGE.",
+    }
+
+    def new(self, common: Options, options: Options) -> ImageDensity:
+        return ImageDensity(options["--element"] or "pixel", n_components=options["--n-components"], **common)
+
+    def hint(self, density: ImageDensity, out: Path) -> str:
+        return f"Draw from it: anygiven sample {out} --rows 16 --out drawn.png"
+
+    def score(self, density: ImageDensity, source: Path, out: Path | None, options: Options, as_json: bool) -> None:
+        score_images(density, source, options["--query"], options["--given"], out, as_json)
+
+    def sample(
+        self, density: ImageDensity, n: int, given: str, out: Path | None, options: Options, as_json: bool
+    ) -> None:
+        sample_images(density, n, given, out, drawing_options(options))
+
+    def inpaint(self, density: ImageDensity, model: Path, source: Path, out: Path, options: Options) -> None:
+        which = options["--index"], options["--mask"], options["--n"]
+        inpaint_image(density, source, *which, out, options["--seed"], drawing_options(options))
 
 
-def sample_images(density: ImageDensity, n: int, given: str, out: Path | None, steps: int | str | None,
-                  temperature: float, groups: str, seed: int) -> None:  # fmt: skip
+def sample_images(density: ImageDensity, n: int, given: str, out: Path | None, options: dict) -> None:
     """A grid of new images as PNG, or all of them as npz."""
     if given:
         raise QuestionError("Images are completed with anygiven inpaint MODEL IMAGE --mask MASK --out OUT.png.")
     out = _picture_path(out)
-    drawn = density.sample(n, steps=steps, temperature=temperature, groups=groups, random_state=seed)
-    _write(out, drawn, 256 if density.white_ else density.n_levels_, math.ceil(n**0.5))
+    drawn = density.sample(n, **options)
+    _write(out, drawn, 256 if density.variables_.white else density.variables_.n_levels, math.ceil(n**0.5))
     tell(out, f"{n} images written to {out}.")
 
 
@@ -56,22 +63,22 @@ def inpaint_image(density: ImageDensity, image: Path, index: int, mask: str, n: 
                   options: dict) -> None:  # fmt: skip
     """What is given, n completions, and the image itself, side by side; as npz the completions alone."""
     out = _picture_path(out)
-    images = read_images(image, density.n_levels_)
+    images = read_images(image, density.variables_.n_levels)
     if not 0 <= index < len(images):
         raise QuestionError(f"There is no image {index} in {image}; there are {len(images)}, counted from 0.")
     truth = images.levels[index]
     is_known = _read_mask(mask, truth.shape[:2], seed)
-    filled = density.inpaint(truth, is_known, n, **options).clip(max=density.n_levels_ - 1)
+    filled = density.inpaint(truth, is_known, n, **options).clip(max=density.variables_.n_levels - 1)
     if out.suffix == ".npz":
-        _write(out, filled * (images.white or density.white_ or 1), density.n_levels_, n)
+        _write(out, filled * (images.white or density.variables_.white or 1), density.variables_.n_levels, n)
         tell(out, f"{n} completions written to {out}.")
         return
-    known = np.where(is_known[..., None], truth, density.n_levels_ // 2)
+    known = np.where(is_known[..., None], truth, density.variables_.n_levels // 2)
     shown = [known, *filled.reshape(n, *truth.shape), truth]
-    if density.n_levels_ == 2:  # grey for what is not known
+    if density.variables_.n_levels == 2:  # grey for what is not known
         shown = [255 * picture for picture in shown]
         shown[0] = np.where(is_known[..., None], 255 * truth.astype(int), 128)
-    n_levels = 256 if density.n_levels_ == 2 else density.n_levels_
+    n_levels = 256 if density.variables_.n_levels == 2 else density.variables_.n_levels
     _write(out, np.stack(shown), n_levels, len(shown))
     tell(out, f"What is given, {n} completions and the image written to {out}.")
 
@@ -80,13 +87,13 @@ def score_images(density: ImageDensity, source: Path, query: str, given: str, ou
     """Bits per dimension: of all pixels, of a mask's, or of a mask's given another's."""
     if out is not None:
         check_writable(out)
-    size = density.size_[:2]
+    size = density.variables_.size[:2]
     where, known = (_read_mask(mask, size, 0) if mask else None for mask in (query, given))
     log_p = density.log_prob(source, query=where, given=known)
     if out is not None:
         write_table(pd.DataFrame({"log_prob": log_p}), out)
     asked = where if where is not None else np.ones(size, dtype=bool) if known is None else ~known
-    bits = float(-log_p.mean() / math.log(2) / max(1, asked.sum() * density.size_[2]))
+    bits = float(-log_p.mean() / math.log(2) / max(1, asked.sum() * density.variables_.size[2]))
     if as_json:
         tell(out, json.dumps({"bits_per_dim": bits, "nats": float(-log_p.mean()), "images": len(log_p)}))
     else:

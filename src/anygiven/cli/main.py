@@ -15,8 +15,10 @@ from typing import Annotated, Any
 import typer
 
 from anygiven import __version__
+from anygiven.cli.commands import Commands, commands_for
 from anygiven.cli.outputs import check_not_read, checkpoint_of
 from anygiven.errors import AnyGivenError, AnyGivenWarning, QuestionError, Stopped
+from anygiven.kinds import kind_of_file
 
 app = typer.Typer(
     help="Any question, given anything you know: one model answers every conditional of a table.",
@@ -141,7 +143,7 @@ def demo(
 
 @app.command(
     epilog="Example: anygiven fit patients.csv --out patients.model --column code=categorical, or"
-    " anygiven fit book.txt --text --out book.model, or anygiven fit pictures --images --out pictures.model"
+    " anygiven fit book.txt --out book.model, or anygiven fit pictures --out pictures.model"
 )
 def fit(
     table: Annotated[
@@ -166,14 +168,11 @@ def fit(
             "with bounds NAME=continuous:0:1, or continuous:0: for one."
         ),
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="The file is a text, not a table.")] = False,
-    length: Annotated[
-        int | None, typer.Option(help="Characters modelled at a time, with --text; by default 64.")
-    ] = None,
+    kind: Annotated[str | None, typer.Option(help="table, text or image; by default as the file's name says.")] = None,
+    length: Annotated[int | None, typer.Option(help="Of texts: characters modelled at a time, by default 64.")] = None,
     alphabet: Annotated[
-        str | None, typer.Option(help="With --text: text8, bytes, or the characters; by default those that occur.")
+        str | None, typer.Option(help="Of texts: text8, bytes, or the characters; by default those that occur.")
     ] = None,
-    images: Annotated[bool, typer.Option("--images", help="The file is an npz, or a folder, of images.")] = False,
     element: Annotated[
         str | None, typer.Option(help="What of an image is revealed at a time: pixel (the default) or channel.")
     ] = None,
@@ -182,6 +181,7 @@ def fit(
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda or mps.")] = "auto",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -189,32 +189,17 @@ def fit(
     if not minutes > 0:
         raise QuestionError("--minutes must be greater than zero.")
     _check_out(out)
-    if text and images:
-        raise QuestionError("A file is a text or images; give --text or --images.")
-    _only_for("texts", text, {"--length": length, "--alphabet": alphabet})
-    _only_for("images", images, {"--element": element, "--n-components": n_components})
-    of_tables = {"--known": known, "--asked": asked, "--column": column or None, "--delimiter": delimiter}
-    _only_for("tables", not (text or images), {**of_tables, "--encoding": encoding})
+    commands, options = commands_for(kind or kind_of_file(table)), {
+        "--known": known, "--asked": asked, "--column": column or None, "--length": length, "--alphabet": alphabet,
+        "--element": element, "--n-components": n_components, "--delimiter": delimiter, "--encoding": encoding,
+    }  # fmt: skip
+    commands.check("fit", options)
+    common = {
+        "workload": workload, "network": network, "max_minutes": minutes, "device": device, "random_state": seed,
+        "checkpoint": str(checkpoint_of(out)),
+    }  # fmt: skip
     with _told_what_is_kept(out):
-        if text:
-            from anygiven.cli.text import fit_text
-
-            length = 64 if length is None else length
-            return fit_text(table, out, minutes, length, alphabet, workload, network, seed, as_json)
-        if images:
-            from anygiven.cli.images import fit_images
-
-            return fit_images(table, out, minutes, element or "pixel", n_components, workload, network, seed, as_json)
-        if table.suffix == ".txt":
-            _say(f"Note: {table} is read as a table; for a text give --text.")
-        from anygiven.cli.tables import fit_table
-        from anygiven.variables.files import read_file
-
-        law: Any = workload
-        if known:
-            law = {"known": _names(known), **({"asked": _names(asked)} if asked else {})}
-        overrides = _overrides(column or [])
-        fit_table(read_file(table, delimiter, encoding), out, minutes, overrides, law, network, seed, as_json)
+        commands.fit(table, out, common, options, as_json)
 
 
 def _check_out(out: Path) -> None:
@@ -249,51 +234,12 @@ def _kept(steps: int | None, out: Path) -> str:
     return f"{steps:,} steps are kept in {checkpoint_of(out)}: the same command goes on from there."
 
 
-def _only_for(kind: str, is_meant: bool, options: dict[str, Any]) -> None:
-    """An option that would be ignored is a mistake."""
-    given = [name for name, value in options.items() if not (value is None or value == "")]
-    if given and not is_meant:
-        raise QuestionError(f"{given[0]} is for {kind} alone; leave it out.")
-
-
-def _whole_number(text: str | None) -> int | None:
-    if text is not None and not (text.isdecimal() and text.isascii()):
-        raise QuestionError(f"--steps {text!r} is not a whole number.")
-    return None if text is None else int(text)
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _overrides(pairs: list[str]) -> dict[str, Any]:
-    wrong = [pair for pair in pairs if "=" not in pair]
-    if wrong:
-        raise QuestionError(f"--column {wrong[0]!r} is not NAME=KIND.")
-    return {name.strip(): _override(kind.strip()) for name, kind in (pair.rsplit("=", 1) for pair in pairs)}
-
-
-def _override(text: str) -> Any:
-    """ "count", or "continuous:0:1" as ("continuous", 0, 1)."""
-    kind, *bounds = text.split(":")
-    if not bounds:
-        return kind
-    try:
-        low, high = (float(bound) if bound.strip() else None for bound in bounds)
-    except ValueError:
-        raise QuestionError(f"{text!r} is not KIND:LOW:HIGH, as in continuous:0:1 or continuous:0: for one.") from None
-    return kind, low, high
-
-
 @app.command(epilog="Example: anygiven describe patients.model")
 def describe(model: ModelPath, as_json: AsJson = False) -> None:
     """What a model was fitted on, and what it learnt."""
-    density = _load(model)
-    if as_json and density.kind != "table":
-        _print_json(density.report_)
-    elif as_json:
-        columns = [{"name": n, "kind": k, "values": line} for n, k, line in density.schema_.describe()]
-        _print_json({**density.report_, "columns": columns})
+    density, commands = _load(model)
+    if as_json:
+        print(json.dumps(commands.facts(density), default=str, ensure_ascii=False))
     else:
         print(density.describe())
 
@@ -311,18 +257,10 @@ def ask(
     A text model is asked with blanks: "the c_t s_t".
     """
     check_not_read(plot, model)
-    density = _load(model)
-    if density.kind == "image":
-        raise QuestionError(f"{model} is an image model; ask it with anygiven inpaint {model} IMAGE --mask box.")
-    _only_for("tables", density.kind == "table", {"--plot": plot})
-    _only_for("texts", density.kind == "text", {"--blank": blank})
-    if density.kind == "text":
-        from anygiven.cli.text import ask_text
-
-        return ask_text(density, model, question, blank or "_", as_json)
-    from anygiven.cli.answers import answer_question
-
-    answer_question(density, question, plot, as_json)
+    density, commands = _load(model)
+    options = {"--plot": plot, "--blank": blank}
+    commands.check("ask", options)
+    commands.ask(density, model, question, options, as_json)
 
 
 @app.command(epilog="Example: anygiven score patients.model new_patients.csv --out scores.csv")
@@ -341,21 +279,10 @@ def score(
     Of a text: bits per character. Of images: bits per dimension.
     """
     check_not_read(out, table, model)
-    density = _load(model)
-    _only_for("tables", density.kind == "table", {"--delimiter": delimiter, "--encoding": encoding})
-    if density.kind == "image":
-        from anygiven.cli.images import score_images
-
-        return score_images(density, table, query, given, out, as_json)
-    _only_for("tables and images", density.kind == "table", {"--query": query, "--given": given})
-    if density.kind == "text":
-        from anygiven.cli.text import score_text
-
-        return score_text(density, table, out, as_json)
-    from anygiven.cli.tables import score_table
-    from anygiven.variables.files import read_file
-
-    score_table(density, read_file(table, delimiter, encoding), out, _names(query), _names(given), as_json)
+    density, commands = _load(model)
+    options = {"--query": query, "--given": given, "--delimiter": delimiter, "--encoding": encoding}
+    commands.check("score", options)
+    commands.score(density, table, out, options, as_json)
 
 
 @app.command(epilog='Example: anygiven sample patients.model --rows 1000 --given "age=51" --out drawn.csv')
@@ -379,23 +306,11 @@ def sample(
     Images are drawn into one picture: --out drawn.png.
     """
     check_not_read(out, model)
-    density = _load(model)
-    of_texts = {"--refine": refine or None, "--blank": blank, "--json": as_json or None}
-    _only_for("texts", density.kind == "text", of_texts)
-    _only_for("texts and images", density.kind != "table", {"--groups": groups})
-    if density.kind == "table":
-        from anygiven.cli.tables import sample_table
-
-        return sample_table(density, rows, given, out, _whole_number(steps), temperature, seed)
-    n_steps = "auto" if steps == "auto" else _whole_number(steps)
-    if density.kind == "image":
-        from anygiven.cli.images import sample_images
-
-        return sample_images(density, rows, given, out, n_steps, temperature, groups or "planned", seed)
-    from anygiven.cli.text import sample_text
-
-    options = {"steps": n_steps, "temperature": temperature, "groups": groups or "planned", "random_state": seed}
-    sample_text(density, rows, given, out, refine, blank or "_", as_json, options)
+    density, commands = _load(model)
+    own = {"--groups": groups, "--refine": refine or None, "--blank": blank}
+    commands.check("sample", {**own, "--json": as_json or None})
+    options = {**own, "--steps": steps, "--temperature": temperature, "--seed": seed}
+    commands.sample(density, rows, given, out, options, as_json)
 
 
 @app.command(epilog="Example: anygiven inpaint digits.model digits.npz --index 3 --mask left --out filled.png")
@@ -415,15 +330,13 @@ def inpaint(
     seed: Seed = 0,
 ) -> None:
     """Complete an image: what the mask hides is drawn given what it shows."""
-    from anygiven.cli.images import inpaint_image
-
     check_not_read(out, image, Path(mask), model)
-    density = _load(model)
-    if density.kind != "image":
-        raise QuestionError(f"{model} is not an image model; make one with anygiven fit FOLDER --images --out MODEL.")
-    n_steps = "auto" if steps == "auto" else _whole_number(steps)
-    options = {"steps": n_steps, "temperature": temperature, "groups": groups or "planned", "random_state": seed}
-    inpaint_image(density, image, index, mask, n, out, seed, options)
+    density, commands = _load(model)
+    options = {
+        "--mask": mask, "--n": n, "--index": index, "--steps": steps, "--temperature": temperature, "--groups": groups,
+        "--seed": seed,
+    }  # fmt: skip
+    commands.inpaint(density, model, image, out, options)
 
 
 @app.command(epilog="Example: anygiven impute patients.model new_patients.csv --out filled.csv")
@@ -440,28 +353,12 @@ def impute(
     as_json: AsJson = False,
 ) -> None:
     """Fill every gap and touch nothing else."""
-    from anygiven.cli.tables import impute_names, impute_table
-    from anygiven.disk import is_stream
-    from anygiven.variables.files import read_file
-
-    density = _load(model)
-    if density.kind == "text":
-        raise QuestionError(f'{model} is a text model; fill blanks with anygiven sample {model} --given "the c_t".')
-    if density.kind == "image":
-        raise QuestionError(f"{model} is an image model; complete images with anygiven inpaint {model} IMAGE.")
-    if draws is not None and draws < 1:
-        raise QuestionError("--draws must be at least 1.")
-    if draws is not None and is_stream(out):
-        raise QuestionError("--draws writes several files; give --out the name of a file.")
-    frame = read_file(table, delimiter, encoding)
-    has_more_sheets = frame.attrs.get("n_sheets", 1) > 1
-    for target in impute_names(out, draws):
-        check_not_read(target, model)
-        if has_more_sheets:
-            check_not_read(target, table, remedy="choose another name, or its other sheets would be lost")
-        elif not force:
-            check_not_read(target, table, remedy="choose another name, or say --force to write over it")
-    impute_table(density, table, frame, out, statistic, draws, seed, as_json)
+    density, commands = _load(model)
+    options = {
+        "--statistic": statistic, "--draws": draws, "--delimiter": delimiter, "--encoding": encoding, "--force": force,
+        "--seed": seed,
+    }  # fmt: skip
+    commands.impute(density, model, table, out, options, as_json)
 
 
 @app.command(epilog="Example: anygiven reproduce mac-tradeoff --scale laptop")
@@ -484,14 +381,11 @@ def reproduce(
     show_experiment(name, scale, minutes, max_steps, seed, out, as_json)
 
 
-def _load(model: Path) -> Any:
+def _load(model: Path) -> tuple[Any, Commands]:
     from anygiven import load
 
-    return load(model)
-
-
-def _print_json(data: dict) -> None:
-    print(json.dumps(data, default=str, ensure_ascii=False))
+    density = load(model)
+    return density, commands_for(density.kind)
 
 
 if __name__ == "__main__":

@@ -9,48 +9,98 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from anygiven.cli.outputs import checkpoint_of, tell
-from anygiven.disk import write_whole
+from anygiven.cli.answers import answer_question
+from anygiven.cli.commands import Commands, Options, listed, whole_number
+from anygiven.cli.outputs import check_not_read, tell
+from anygiven.disk import is_stream, write_whole
 from anygiven.errors import QuestionError
 from anygiven.estimators import TabularDensity
 from anygiven.estimators.language import parse_given
-from anygiven.variables.files import CSV, GAPS, PARQUET, Dialect, long_cells, open_text
+from anygiven.variables.files import CSV, GAPS, PARQUET, Dialect, long_cells, open_text, read_file
 from anygiven.variables.tables import check_writable, write_table
 
 Formats = dict[str, str | None]  # of the dates of a column, where they are not written as 2020-10-07
 
 
-def fit_table(
-    frame: pd.DataFrame,
-    out: Path,
-    minutes: float,
-    overrides: dict,
-    workload: Any,
-    network: str,
-    seed: int,
-    as_json: bool,
-) -> None:
-    density = TabularDensity(
-        schema=overrides,
-        workload=workload,
-        network=network,
-        max_minutes=minutes,
-        checkpoint=str(checkpoint_of(out)),
-        verbose=None if not as_json else False,
-        random_state=seed,
-    )
-    density.fit(frame)
-    density.save(out)
-    if as_json:
-        print(json.dumps({"model": str(out), **density.report_}, default=str, ensure_ascii=False))
-    else:
-        print(density.describe())
-        print(f"\nSaved to {out}. Ask it: anygiven ask {out} {_example_question(density)}")
+class TableCommands(Commands):
+    noun = "tables"
+    takes: ClassVar = {
+        "fit": ("--known", "--asked", "--column", "--delimiter", "--encoding"),
+        "ask": ("--plot",),
+        "score": ("--query", "--given", "--delimiter", "--encoding"),
+    }
+    instead: ClassVar = {"inpaint": "make one of images with anygiven fit FOLDER --kind image --out MODEL."}
+
+    def new(self, common: Options, options: Options) -> TabularDensity:
+        known, asked = listed(options["--known"]), listed(options["--asked"])
+        if known:
+            common = {**common, "workload": {"known": known, **({"asked": asked} if asked else {})}}
+        return TabularDensity(schema=_overrides(options["--column"] or []), **common)
+
+    def read(self, source: Path, options: Options) -> pd.DataFrame:
+        return read_file(source, options["--delimiter"], options["--encoding"])
+
+    def hint(self, density: TabularDensity, out: Path) -> str:
+        return f"Ask it: anygiven ask {out} {_example_question(density)}"
+
+    def facts(self, density: TabularDensity) -> dict[str, Any]:
+        columns = [{"name": n, "kind": k, "values": line} for n, k, line in density.schema_.describe()]
+        return {**density.report_, "columns": columns}
+
+    def ask(self, density: TabularDensity, model: Path, question: str, options: Options, as_json: bool) -> None:
+        answer_question(density, question, options["--plot"], as_json)
+
+    def score(self, density: TabularDensity, source: Path, out: Path | None, options: Options, as_json: bool) -> None:
+        query, given = listed(options["--query"]), listed(options["--given"])
+        score_table(density, self.read(source, options), out, query, given, as_json)
+
+    def sample(
+        self, density: TabularDensity, n: int, given: str, out: Path | None, options: Options, as_json: bool
+    ) -> None:
+        how = whole_number(options["--steps"]), options["--temperature"], options["--seed"]
+        sample_table(density, n, given, out, *how)
+
+    def impute(
+        self, density: TabularDensity, model: Path, source: Path, out: Path, options: Options, as_json: bool
+    ) -> None:
+        draws = options["--draws"]
+        if draws is not None and draws < 1:
+            raise QuestionError("--draws must be at least 1.")
+        if draws is not None and is_stream(out):
+            raise QuestionError("--draws writes several files; give --out the name of a file.")
+        frame = self.read(source, options)
+        has_more_sheets = frame.attrs.get("n_sheets", 1) > 1
+        for target in impute_names(out, draws):
+            check_not_read(target, model)
+            if has_more_sheets:
+                check_not_read(target, source, remedy="choose another name, or its other sheets would be lost")
+            elif not options["--force"]:
+                check_not_read(target, source, remedy="choose another name, or say --force to write over it")
+        impute_table(density, source, frame, out, options["--statistic"], draws, options["--seed"], as_json)
+
+
+def _overrides(pairs: list[str]) -> dict[str, Any]:
+    wrong = [pair for pair in pairs if "=" not in pair]
+    if wrong:
+        raise QuestionError(f"--column {wrong[0]!r} is not NAME=KIND.")
+    return {name.strip(): _override(kind.strip()) for name, kind in (pair.rsplit("=", 1) for pair in pairs)}
+
+
+def _override(text: str) -> Any:
+    """ "count", or "continuous:0:1" as ("continuous", 0, 1)."""
+    kind, *bounds = text.split(":")
+    if not bounds:
+        return kind
+    try:
+        low, high = (float(bound) if bound.strip() else None for bound in bounds)
+    except ValueError:
+        raise QuestionError(f"{text!r} is not KIND:LOW:HIGH, as in continuous:0:1 or continuous:0: for one.") from None
+    return kind, low, high
 
 
 def _example_question(density) -> str:

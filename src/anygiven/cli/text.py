@@ -5,44 +5,58 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import ClassVar
 
 import pandas as pd
 
-from anygiven.cli.outputs import checkpoint_of, tell
+from anygiven.cli.commands import Commands, Options, drawing_options
+from anygiven.cli.outputs import tell
 from anygiven.disk import check_file_place, write_text
 from anygiven.errors import QuestionError
 from anygiven.estimators import TextDensity
+from anygiven.variables.characters import BLANK
 from anygiven.variables.tables import check_writable, write_table
 
 BAR = 30  # characters of a full bar
 MAX_SHOWN = 8  # blanks whose distributions are shown
 
 
-def fit_text(text: Path, out: Path, minutes: float, length: int, alphabet: str | None, workload: str, network: str,
-             seed: int, as_json: bool) -> None:  # fmt: skip
-    density = TextDensity(
-        length=length,
-        alphabet=alphabet,
-        workload=workload,
-        network="path" if network == "auto" else network,
-        max_minutes=minutes,
-        checkpoint=str(checkpoint_of(out)),
-        verbose=None if not as_json else False,
-        random_state=seed,
-    )
-    density.fit(text)
-    density.save(out)
-    if as_json:
-        print(json.dumps({"model": str(out), **density.report_}, ensure_ascii=False))
-    else:
-        print(density.describe())
-        print(f"\nSaved to {out}. Ask it: anygiven ask {out} {shlex.quote(_example(density))}")
+class TextCommands(Commands):
+    noun = "texts"
+    takes: ClassVar = {
+        "fit": ("--length", "--alphabet"),
+        "ask": ("--blank",),
+        "sample": ("--groups", "--refine", "--blank", "--json"),
+    }
+    instead: ClassVar = {
+        "impute": 'fill blanks with anygiven sample {model} --given "the c_t".',
+        "inpaint": "make one of images with anygiven fit FOLDER --kind image --out MODEL.",
+    }
+
+    def new(self, common: Options, options: Options) -> TextDensity:
+        length = options["--length"]
+        return TextDensity(length=64 if length is None else length, alphabet=options["--alphabet"], **common)
+
+    def hint(self, density: TextDensity, out: Path) -> str:
+        return f"Ask it: anygiven ask {out} {shlex.quote(_example(density))}"
+
+    def ask(self, density: TextDensity, model: Path, question: str, options: Options, as_json: bool) -> None:
+        ask_text(density, model, question, options["--blank"] or BLANK, as_json)
+
+    def score(self, density: TextDensity, source: Path, out: Path | None, options: Options, as_json: bool) -> None:
+        score_text(density, source, out, as_json)
+
+    def sample(
+        self, density: TextDensity, n: int, given: str, out: Path | None, options: Options, as_json: bool
+    ) -> None:
+        how = drawing_options(options)
+        sample_text(density, n, given, out, options["--refine"] or 0, options["--blank"] or BLANK, as_json, how)
 
 
 def _example(density: TextDensity) -> str:
     """A drawn text with every fourth character blank."""
     drawn = density.sample(1, random_state=0)[0][:16]
-    return "".join("_" if k % 4 == 2 else character for k, character in enumerate(drawn))
+    return "".join(BLANK if k % 4 == 2 else character for k, character in enumerate(drawn))
 
 
 def ask_text(density: TextDensity, model: Path, text: str, blank: str, as_json: bool) -> None:

@@ -6,6 +6,4 @@ from anygiven.estimators.imputer import AnyOrderImputer
 from anygiven.estimators.tabular import TabularDensity
 from anygiven.estimators.text import TextDensity
 
-DENSITIES = {density.kind: density for density in (TabularDensity, TextDensity, ImageDensity)}
-
-__all__ = ["DENSITIES", "Answer", "AnyOrderImputer", "ImageDensity", "TabularDensity", "TextDensity"]
+__all__ = ["Answer", "AnyOrderImputer", "ImageDensity", "TabularDensity", "TextDensity"]

@@ -20,6 +20,7 @@ class Architecture:
     kernel: int = 5  # of convolutions
     n_sizes: int = 2  # of a U-Net
     n_strides: int = 2  # of path convolutions: their blocks look 1, 2, 4, … places apart in turn
+    head: str = "mixture"  # of a table's numeric columns
 
     def to_json(self) -> dict:
         return asdict(self)

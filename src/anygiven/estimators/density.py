@@ -1,12 +1,14 @@
-"""What all densities share: a seed, a trained model, and a folder to keep it in."""
+"""What all densities share: how they are fitted, saved, loaded, and what they say of what was never trained."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -16,13 +18,26 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from typing_extensions import TypedDict
 
-from anygiven.errors import AnyGivenError, ModelFolderError
+from anygiven.errors import AnyGivenError, AnyGivenWarning, ModelFolderError, QuestionError
 from anygiven.estimators.defaults import Architecture
-from anygiven.estimators.fitting import build_model, joined, remove_checkpoints
+from anygiven.estimators.fitting import (
+    Recipe,
+    Split,
+    build_model,
+    fingerprint_of,
+    fit_models,
+    joined,
+    remove_checkpoints,
+)
 from anygiven.estimators.folder import StoredModel, load_folder, read_steadily, save_folder, shapes_of
-from anygiven.estimators.options import check_against_weights, check_options, seed_of
-from anygiven.model import AnyOrderModel
+from anygiven.estimators.options import check_against_weights, check_options, device_of, seed_of
+from anygiven.estimators.workload import StoredWorkload, TrainedWorkload
+from anygiven.lattice import Question
+from anygiven.model import AnyOrderModel, PathModel
+from anygiven.networks import networks_for
+from anygiven.training import Outcome, Settings
 from anygiven.variables.domains import Domain
+from anygiven.variables.modelled import Variables
 from anygiven.variables.stored import read_stored
 
 if TYPE_CHECKING:
@@ -30,7 +45,8 @@ if TYPE_CHECKING:
 
 
 MAX_VARIABLES = 2**24
-OF_THE_FIT = ("verbose", "checkpoint")  # of one run of fit, not of the model
+OF_THE_FIT = ("verbose", "checkpoint", "device", "workload")  # of one run of fit, or kept elsewhere
+MOST_NAMED = 5  # variables in a sentence
 
 
 HowMany = Annotated[int, Meta(ge=0, le=2**53)]
@@ -50,49 +66,110 @@ class Report(TypedDict):
 
 
 class Density(BaseEstimator):
-    """A fitted density has model_, architecture_, report_ and seed_."""
+    """What a kind of data models (variables_), for which questions (workload_), by which model (model_), and what every
+    density does with them: it is fitted, saved, loaded and described alike.
+    """
 
     kind: ClassVar[str]  # as its folder states
-    stored_type: ClassVar[Any]  # of schema.json
+    variables_type: ClassVar[type[Variables]]
     report_type: ClassVar[Any]  # of report.json
+    workload: Any
+    network: str
+    max_minutes: float | None
+    checkpoint: Any
+    verbose: bool | None
+    device: Any
     random_state: Any
+    variables_: Variables
+    workload_: TrainedWorkload
     model_: AnyOrderModel
     architecture_: Architecture
     report_: dict[str, Any]
     seed_: int
     checkpoint_: Any = None  # of the fit, until the model is saved
 
-    @property
-    @abstractmethod
-    def domains(self) -> Sequence[Domain]:
-        """Of the variables that are modelled."""
-
-    @abstractmethod
-    def _variables_to_json(self) -> dict[str, Any]:
-        """What is modelled, as schema.json keeps it."""
-
-    @abstractmethod
-    def _variables_from_stored(self, stored: Any) -> None:
-        """From what schema.json keeps, read as `stored_type`."""
-
-    def _try_out(self) -> None:
-        """Touch what answers rely on: a folder whose parts do not fit is refused when it is read, not when asked."""
-        self.describe()
-
     @abstractmethod
     def describe(self) -> str:
         """What was learnt, for a person."""
+
+    @abstractmethod
+    def _default_architecture(self, n: int) -> Architecture:
+        """For so much data of this kind."""
+
+    @abstractmethod
+    def _settings(self, n: int) -> Settings:
+        """How it is trained on so much data."""
+
+    # ------------------------------------------------------------------ fitting
 
     def _begin(self) -> None:
         """Before anything is read: the options are checked and the seed is fixed."""
         self._began = time.monotonic()
         check_options(self.get_params(deep=False))
-        self.seed_ = seed_of(self.random_state)
-        self.checkpoint_ = getattr(self, "checkpoint", None)
+        self.seed_, self._device = seed_of(self.random_state), device_of(self.device)
+        self.checkpoint_ = self.checkpoint
+
+    def _choose_architecture(self, n: int) -> Architecture:
+        """By how much data there is, unless it is given."""
+        networks = networks_for(self.kind)
+        if self.network not in ("auto", *networks):
+            raise QuestionError(
+                f"There is no network {self.network!r} for {self.kind}s; use auto or one of {', '.join(networks)}."
+            )
+        chosen, options = self._default_architecture(n), self.get_params(deep=False)
+        names = [field.name for field in fields(Architecture) if field.name != "network"]
+        return replace(chosen, **{name: options[name] for name in names if options.get(name) is not None})
+
+    def _learn(
+        self, split: Split, n: int, told_by: Sequence[Any], closing: float = 1.0, n_members: int = 1
+    ) -> list[Outcome]:
+        """Train on rows for the workload; `told_by` are arrays by which a checkpoint knows the data."""
+        domains, objective = self.variables_.domains, self.workload_.objective
+        recipe = Recipe(domains, self.architecture_, objective, self._settings(n), self._device)
+        fingerprint = fingerprint_of(recipe, str(self.workload), *told_by) if self.checkpoint else ""
+        self.model_, outcomes = fit_models(
+            recipe, split, n_members, self.checkpoint, fingerprint, self.verbose, self._began, closing
+        )
+        return outcomes
+
+    def _report_of(self, outcomes: list[Outcome]) -> dict[str, Any]:
+        """What every fit tells of itself."""
+        return {
+            "parameters": self.model_.n_parameters, "steps": sum(o.steps for o in outcomes),
+            "best_step": outcomes[0].best_step, "training_seconds": round(sum(o.seconds for o in outcomes), 1),
+            "stopped": outcomes[0].stopped, "is_cut_short": any(o.is_cut_short for o in outcomes),
+            "curve": outcomes[0].curve,
+        }  # fmt: skip
 
     def _seconds(self) -> float:
         """Since fit was called."""
         return round(time.monotonic() - self._began, 1)
+
+    # ------------------------------------------------------------------ what all answers need
+
+    @property
+    def domains(self) -> Sequence[Domain]:
+        return self.variables_.domains
+
+    @property
+    def _reads_paths(self) -> bool:
+        """Whether the model scores a whole path in one pass."""
+        return isinstance(self.model_, PathModel)
+
+    def _warn_untrained(self, question: Question) -> None:
+        """Say so where the workload trained no such question."""
+        never, strange = self.workload_.untrained(question, self._reads_paths)
+        if never:
+            names = ", ".join(self.variables_.name_of(variable) for variable in never[:MOST_NAMED])
+            self._say(f"The model was fitted for other questions: {names} was never asked in training, so this answer "
+                      "is close to its marginal; fit with workload='any' to ask it.")  # fmt: skip
+        if strange:
+            self._say(f"The workload {self.workload_.stated!r} never trained questions with {' and '.join(strange)}; "
+                      "fit with workload='any' to ask this.")  # fmt: skip
+
+    @staticmethod
+    def _say(sentence: str) -> None:
+        warnings.warn(sentence, AnyGivenWarning, stacklevel=5)
 
     def _generator(self, random_state) -> torch.Generator:
         return torch.Generator().manual_seed(seed_of(random_state))
@@ -111,8 +188,9 @@ class Density(BaseEstimator):
             },
             "seed": self.seed_,
         }
-        weights = {name: tensor.detach() for name, tensor in self.model_.state_dict().items()}
-        save_folder(Path(path), config, self._variables_to_json(), weights, self.report_)
+        weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
+        variables, workload = self.variables_.to_json(), self.workload_.to_json()
+        save_folder(Path(path), config, variables, workload, weights, self.report_)
         if self.checkpoint_:
             remove_checkpoints(Path(self.checkpoint_))
             self.checkpoint_ = None
@@ -135,6 +213,7 @@ class Density(BaseEstimator):
         members = range(density.report_.get("members", 1))
         density.model_ = joined([build_model(density.domains, density.architecture_, 0) for _ in members])
         density.model_.load_state_dict(weights)
+        density.model_.to(device_of(density.device))
         return density
 
     @classmethod
@@ -142,13 +221,18 @@ class Density(BaseEstimator):
         """All but the weights; of the network it is found out what shapes they must have, without making it."""
         config = stored.config
         check_options(config.parameters)
+        if set(OF_THE_FIT) & set(config.parameters):
+            raise ValueError("a parameter is not the model's")
         density = cls(**config.parameters)
         density.architecture_, density.seed_ = config.architecture, config.seed
         report = read_stored(stored.report, cls.report_type)
         density.report_ = {key: math.nan if value is None else value for key, value in report.items()}
         n_members = density.report_.get("members", 1)
         check_against_weights(config.architecture, n_members, len(stored.shapes), stored.n_weights)
-        density._variables_from_stored(read_stored(stored.schema, cls.stored_type))
+        kind = cls.variables_type
+        density.variables_ = kind.from_stored(read_stored(stored.schema, kind.stored_type))
+        density.workload_ = TrainedWorkload.from_json(read_stored(stored.workload, StoredWorkload))
+        density.workload = density.workload_.stated
         if len(density.domains) > MAX_VARIABLES:
             raise ValueError("there are more variables than can be")
         with torch.device("meta"):
@@ -157,6 +241,12 @@ class Density(BaseEstimator):
             raise ValueError("the weights are of another network")
         density._try_out()
         return density
+
+    def _try_out(self) -> None:
+        """Touch what answers rely on: a folder whose parts do not fit is refused when it is read, not when asked."""
+        self.variables_.try_out()
+        self.workload_.support(len(self.domains))
+        self.describe()
 
     def _describe_training(self) -> str:
         """ "1,504 steps in 12 s (time is up …)"."""

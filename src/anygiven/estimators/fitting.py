@@ -22,9 +22,10 @@ from anygiven.heads import joint_head_for
 from anygiven.lattice import Objective
 from anygiven.model import AnyOrderModel, EnsembleModel, any_order_model
 from anygiven.networks import NETWORKS
-from anygiven.training import Data, Outcome, Rows, Settings, train
+from anygiven.training import Outcome, Settings, train
 from anygiven.training.checkpoint import remove_checkpoint
 from anygiven.variables.domains import Domain, SharedDomain
+from anygiven.variables.rows import Data, Rows
 
 OF_THE_CLOCK = ("max_minutes", "processor_time", "checkpoint_seconds")  # a run may be given more time and go on
 Split = Callable[[int], tuple[Rows, Data]]  # seed → rows to learn from, rows for the validation questions
@@ -38,6 +39,7 @@ class Recipe:
     architecture: Architecture
     objective: Objective
     settings: Settings
+    device: torch.device
 
 
 def fit_models(
@@ -65,7 +67,7 @@ def fit_models(
     with training_bar(verbose, n_members) as report, _threads_for(recipe.architecture):
         for k in range(n_members):
             mine = replace(settings, seed=settings.seed + 1000 * k)
-            model = build_model(recipe.domains, recipe.architecture, mine.seed)
+            model = build_model(recipe.domains, recipe.architecture, mine.seed).to(recipe.device)
             learn, held = split(mine.seed)
             outcomes.append(train(model, learn, held, recipe.objective, mine, report and partial(report, k),
                                   folder / f"member-{k}" if folder else None, f"{fingerprint}-{k}",
@@ -89,7 +91,9 @@ def build_model(domains: Sequence[Domain], architecture: Architecture, seed: int
         torch.manual_seed(seed)
         kind = NETWORKS[architecture.network]
         network = kind(domains, **{name: getattr(architecture, name) for name in kind.settings})
-        return any_order_model(network, joint_head_for(network.width, domains, architecture.n_components))
+        return any_order_model(
+            network, joint_head_for(network.width, domains, architecture.n_components, architecture.head)
+        )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A model is a folder: config.json, schema.json, weights.safetensors, report.json. Never pickle.
+"""A model is a folder: config.json, schema.json, workload.json, weights.safetensors, report.json. Never pickle.
 
 config.json says that the folder is ours and holds the checksums of all files, its own too: a folder that was cut short
 or edited is refused, and only a folder that is as we wrote it is ever replaced. What is read is checked before anything
@@ -29,9 +29,11 @@ from anygiven.estimators.defaults import Architecture
 from anygiven.variables.stored import Stored, read_stored
 
 MADE_BY = "anygiven"
-FORMAT = 2
-CONFIG, SCHEMA, WEIGHTS, REPORT = "config.json", "schema.json", "weights.safetensors", "report.json"
-FILES = (SCHEMA, WEIGHTS, REPORT)
+FORMAT = 3
+CONFIG, SCHEMA, WORKLOAD, WEIGHTS, REPORT = (
+    "config.json", "schema.json", "workload.json", "weights.safetensors", "report.json"
+)  # fmt: skip
+FILES = (SCHEMA, WORKLOAD, WEIGHTS, REPORT)
 MAX_CONFIG, MAX_REPORT, MAX_HEADER = 2**20, 2**24, 2**24  # bytes
 SCHEMA_TO_WEIGHTS = 16  # a schema is smaller than its weights; so much more would be strange
 UNSIGNED = "0" * 64
@@ -69,6 +71,7 @@ class StoredModel:
     folder: Path
     config: Config
     schema: bytes
+    workload: bytes
     report: bytes
     shapes: dict[str, Shape]  # of the weights, as their header says
 
@@ -93,17 +96,24 @@ class StoredModel:
 # ------------------------------------------------------------------ writing
 
 
-def save_folder(folder: Path, config: dict, schema: dict, weights: dict[str, Tensor], report: dict) -> None:
+def save_folder(
+    folder: Path, config: dict, schema: dict, workload: dict, weights: dict[str, Tensor], report: dict
+) -> None:
     """Whole or not there; a model that is replaced stays until the new one takes its place."""
     from safetensors.torch import save
 
     parts = {
-        SCHEMA: json.dumps(schema, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(),
+        SCHEMA: _plain_json(schema),
+        WORKLOAD: _plain_json(workload),
         WEIGHTS: save({name: tensor.contiguous() for name, tensor in weights.items()}),
         REPORT: msgspec.json.encode(report),
     }
     parts[CONFIG] = signed_config({"made_by": MADE_BY, "format": FORMAT, **config}, parts)
     disk.write_folder(folder, {name: _writer(part) for name, part in parts.items()}, check_ours)
+
+
+def _plain_json(part: dict) -> bytes:
+    return json.dumps(part, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def signed_config(config: dict, parts: dict[str, bytes]) -> bytes:
@@ -187,8 +197,9 @@ def load_folder(folder: Path) -> StoredModel:
     config = _read_config(folder)
     shapes = _read_shapes(folder)
     n_bytes = _size(folder, WEIGHTS)
-    schema = _checked(folder, SCHEMA, config, MAX_CONFIG + SCHEMA_TO_WEIGHTS * n_bytes)
-    return StoredModel(folder, config, schema, _checked(folder, REPORT, config, MAX_REPORT), shapes)
+    most = MAX_CONFIG + SCHEMA_TO_WEIGHTS * n_bytes
+    schema, workload = _checked(folder, SCHEMA, config, most), _checked(folder, WORKLOAD, config, most)
+    return StoredModel(folder, config, schema, workload, _checked(folder, REPORT, config, MAX_REPORT), shapes)
 
 
 def kind_of(folder: Path, kinds: tuple[str, ...]) -> str:

@@ -10,12 +10,14 @@ import torch
 
 from anygiven.errors import QuestionError, require
 from anygiven.estimators.options import COUNT, seed_of
+from anygiven.estimators.table_questions import encoded, possible_rows
 from anygiven.lattice import Question
 from anygiven.variables import Table, read_table
 from anygiven.variables.domains import CategoricalDomain, plain_text
 
 if TYPE_CHECKING:
-    from anygiven.estimators.tabular import Given, TabularDensity
+    from anygiven.estimators.table_questions import Given
+    from anygiven.estimators.tabular import TabularDensity
 
 N_DRAWS = 2000
 
@@ -56,7 +58,7 @@ class JointAnswer:
         )
         if len(table.names) < len(self.names):
             raise QuestionError(f"Give values of all of them: {', '.join(self.names)}.")
-        x, is_query = self.density._encode(table)
+        x, is_query = encoded(self.density.schema_, table)
         if not bool(is_query[:, self._columns].all()):
             raise QuestionError("A joint probability needs a value in every column; there is a gap.")
         x_known, is_evidence = self.known.x, self.known.is_evidence
@@ -67,7 +69,7 @@ class JointAnswer:
         is_evidence = is_evidence.expand_as(is_query)
         cells = torch.where(is_evidence.unsqueeze(-1), x_known.expand_as(x), x)
         log_p = self.density._log_prob(cells, Question(is_query, is_evidence))
-        log_p = np.where(np.broadcast_to(self.density._possible_rows(table), log_p.shape), log_p, -np.inf)
+        log_p = np.where(np.broadcast_to(possible_rows(self.density.schema_, table), log_p.shape), log_p, -np.inf)
         return float(log_p[0]) if is_one and self.is_single else log_p
 
     def sample(self, n: int = 1, *, steps: int | None = None, random_state: Any = None) -> Any:

@@ -8,9 +8,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import torch
 
 from anygiven.errors import QuestionError
 from anygiven.estimators.defaults import Architecture
+from anygiven.heads import COLUMN_HEADS
 from anygiven.networks import NETWORKS
 
 
@@ -68,8 +70,8 @@ def check_architecture(architecture: Architecture) -> None:
 
 def check_against_weights(architecture: Architecture, n_members: int, n_tensors: int, n_weights: int) -> None:
     """What a file says of a network, against the weights that are there: nothing is built that they cannot fill."""
-    if architecture.network not in NETWORKS:
-        raise QuestionError(f"There is no network {architecture.network!r}.")
+    if architecture.network not in NETWORKS or architecture.head not in COLUMN_HEADS:
+        raise QuestionError(f"There is no network {architecture.network!r} with a head {architecture.head!r}.")
     options = architecture.to_json()
     check_options({**options, "n_components": options["n_components"] or None})
     check_architecture(architecture)
@@ -78,6 +80,18 @@ def check_against_weights(architecture: Architecture, n_members: int, n_tensors:
     for name, value in {**options, "members": n_members}.items():
         if name in most and value > most[name]:
             raise QuestionError(f"{name} is {value}, which so few weights cannot fill.")
+
+
+def device_of(device: Any) -> torch.device:
+    """Where a model is trained and answers: "auto" is CUDA or Apple's mps where there is one."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        found = torch.device(device)
+        torch.zeros(1, device=found)
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError):
+        raise QuestionError(f"There is no device {device!r} here; use 'auto', 'cpu', 'cuda' or 'mps'.") from None
+    return found
 
 
 def seed_of(random_state: Any) -> int:

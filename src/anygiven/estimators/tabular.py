@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-import pandas as pd
 import torch
 from msgspec import Meta
 from torch import Tensor
 from typing_extensions import NotRequired
 
-from anygiven.errors import AnyGivenWarning, QuestionError, TableError
+from anygiven.errors import QuestionError, TableError
 from anygiven.estimators.answers import Answer
 from anygiven.estimators.defaults import Architecture, architecture_for, steps_for
 from anygiven.estimators.density import Density, HowMany, Report
 from anygiven.estimators.drawing import check_drawing
-from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models, hold_out
+from anygiven.estimators.fitting import hold_out
 from anygiven.estimators.joint import JointAnswer
 from anygiven.estimators.options import seed_of
 from anygiven.estimators.progress import share_bar
-from anygiven.estimators.workload import objective_of, untrained_columns
+from anygiven.estimators.table_questions import (
+    Given,
+    cells_of_known,
+    encoded,
+    filled_table,
+    read_given,
+    read_question,
+    require_all_columns,
+    row_or_table,
+    with_given,
+)
+from anygiven.estimators.workload import table_workload
+from anygiven.heads import COLUMN_HEADS
 from anygiven.inference import distribution_at, draw, fill, log_prob, log_prob_by_ratio, order_ensemble
 from anygiven.inference.orders import ranked_orders
 from anygiven.lattice import Budget, Canonical, Path, Question
-from anygiven.networks import networks_for
-from anygiven.training import Data, Outcome, Settings
-from anygiven.variables import Schema, Table, read_table, schema_of
-from anygiven.variables.domains import CELL, Domain, Numeric
-from anygiven.variables.schema import StoredSchema
-from anygiven.variables.tables import Column, fill_frame, is_gap, native_values, read_row
+from anygiven.training import Settings
+from anygiven.variables import Schema, read_table, schema_of
+from anygiven.variables.domains import Numeric
+from anygiven.variables.rows import Data
+from anygiven.variables.tables import native_values
 
 N_DRAWING_ORDERS = 8
 MAX_CLASSES = 64  # possible values of a number that predict_proba tells apart
@@ -76,6 +84,10 @@ class TabularDensity(Density):
         fit returns by then at the latest, and often much earlier.
     max_steps, width, depth, dropout, n_components, learning_rate, weight_decay, batch_size : optional
         Chosen by the table's size unless given.
+    head : "mixture"
+        What the smooth part of a numeric column is made of (anygiven.heads.COLUMN_HEADS).
+    device : "auto", "cpu", "cuda" or "mps"
+        Where it is trained and answers.
     checkpoint : path, optional
         A folder where training saves its state every 20 seconds; fitting the same table again resumes there. It is
         kept until the model is saved.
@@ -86,8 +98,9 @@ class TabularDensity(Density):
     """
 
     kind = "table"
-    stored_type = StoredSchema
+    variables_type = Schema
     report_type = TabularReport
+    variables_: Schema
 
     def __init__(
         self,
@@ -106,6 +119,8 @@ class TabularDensity(Density):
         learning_rate=2e-3,
         weight_decay=0.02,
         batch_size=256,
+        head="mixture",
+        device="auto",
         checkpoint=None,
         verbose=None,
         random_state=0,
@@ -125,6 +140,8 @@ class TabularDensity(Density):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.head = head
+        self.device = device
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.random_state = random_state
@@ -143,49 +160,49 @@ class TabularDensity(Density):
             table = table.rows(weight > 0)
             weight = weight[weight > 0]
         soon = None if self.max_minutes is None else self._began + 60 * SCHEMA_SHARE * self.max_minutes
-        self.schema_ = schema_of(table, self.schema, self.seed_, weight, soon)
+        self.variables_ = schema_of(table, self.schema, self.seed_, weight, soon)
         cells, present = self.schema_.encode(table)
         counts = None if weight is None else torch.from_numpy(weight)
         data = Data(torch.from_numpy(cells), torch.from_numpy(present), counts)
-        self.architecture_ = self._architecture(len(data))
-        objective = objective_of(self.workload, self.schema_, data.is_present, self.architecture_.network)
-        recipe = Recipe(self.domains, self.architecture_, objective, self._settings(len(data)))
-        fingerprint = fingerprint_of(recipe, str(self.workload), cells, present) if self.checkpoint else ""
-        self.model_, outcomes = fit_models(
-            recipe,
-            partial(_split, data),
-            self.members,
-            self.checkpoint,
-            fingerprint,
-            self.verbose,
-            self._began,
-            1.0 + 0.5 * (self.tried_orders + 2 * bool(self.tried_orders)) * len(self.domains),
-        )
-        self.report_ = self._report(outcomes, data)
+        self.architecture_ = self._choose_architecture(len(data))
+        self.workload_ = table_workload(self.workload, self.schema_, data.is_present, self.architecture_.network)
+        n_tried = self.tried_orders + 2 * bool(self.tried_orders)
+        closing = 1.0 + 0.5 * n_tried * len(self.domains)
+        told_by = (cells, present) if self.checkpoint else ()
+        outcomes = self._learn(partial(_split, data), len(data), told_by, closing, self.members)
+        self.report_ = {
+            "rows": len(data),
+            "columns": len(self.schema_.variables),
+            "gaps": int((~data.is_present).sum()),
+            "members": len(outcomes),
+            "held_out_log_prob": -float(np.mean([o.best_nats for o in outcomes])),
+            "held_out_log_prob_of_marginals": -float(np.mean([o.curve[0][2] for o in outcomes])),
+            **self._report_of(outcomes),
+        }
         if self.tried_orders:
-            held = _split(data, self.seed_)[1].rows(slice(0, N_HELD))
-            until = None if self.max_minutes is None else self._began + 60 * self.max_minutes
-            ranked = ranked_orders(self.model_, held, self.tried_orders, self.seed_, until)
-            column_order = tuple(range(len(self.schema_.variables)))
-            self.report_["orders"] = [order.order or column_order for order in ranked[: self.orders]]
+            self.report_["orders"] = self._likeliest_orders(_split(data, self.seed_)[1].rows(slice(0, N_HELD)))
         self.report_["seconds"] = self._seconds()
         return self
 
-    def _architecture(self, n_rows: int) -> Architecture:
-        networks = networks_for("table")
-        if self.network not in ("auto", *networks):
-            raise QuestionError(f"There is no network {self.network!r}; use auto or one of {', '.join(networks)}.")
-        chosen = architecture_for(n_rows, len(self.schema_.variables), self.network)
-        given = {
-            name: getattr(self, name)
-            for name in ("width", "depth", "dropout", "n_components")
-            if getattr(self, name) is not None
-        }
-        return Architecture(**{**chosen.to_json(), **given})
+    def _likeliest_orders(self, held: Data) -> list[tuple[int, ...]]:
+        until = None if self.max_minutes is None else self._began + 60 * self.max_minutes
+        ranked = ranked_orders(self.model_, held, self.tried_orders, self.seed_, until)
+        column_order = tuple(range(len(self.domains)))
+        return [order.order or column_order for order in ranked[: self.orders]]
 
-    def _settings(self, n_rows: int) -> Settings:
+    @property
+    def schema_(self) -> Schema:
+        """What the columns are: the variables of a table."""
+        return self.variables_
+
+    def _default_architecture(self, n: int) -> Architecture:
+        if self.head not in COLUMN_HEADS:
+            raise QuestionError(f"There is no head {self.head!r}; use one of {', '.join(COLUMN_HEADS)}.")
+        return architecture_for(n, len(self.schema_.variables), self.network)
+
+    def _settings(self, n: int) -> Settings:
         return Settings(
-            max_steps=self.max_steps or steps_for(n_rows),
+            max_steps=self.max_steps or steps_for(n),
             max_minutes=self.max_minutes,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
@@ -193,24 +210,6 @@ class TabularDensity(Density):
             batch_size=self.batch_size,
             seed=self.seed_,
         )
-
-    def _report(self, outcomes: list[Outcome], data: Data) -> dict[str, Any]:
-        outcome = outcomes[0]
-        return {
-            "rows": len(data),
-            "columns": len(self.schema_.variables),
-            "gaps": int((~data.is_present).sum()),
-            "parameters": self.model_.n_parameters,
-            "members": len(outcomes),
-            "steps": sum(o.steps for o in outcomes),
-            "best_step": outcome.best_step,
-            "training_seconds": round(sum(o.seconds for o in outcomes), 1),
-            "stopped": outcome.stopped,
-            "is_cut_short": any(o.is_cut_short for o in outcomes),
-            "held_out_log_prob": -float(np.mean([o.best_nats for o in outcomes])),
-            "held_out_log_prob_of_marginals": -float(np.mean([o.curve[0][2] for o in outcomes])),
-            "curve": outcome.curve,
-        }
 
     # ------------------------------------------------------------------ how likely
 
@@ -222,23 +221,23 @@ class TabularDensity(Density):
         method="ratio" takes log p(query, given) − log p(given) instead of the direct path.
         """
         self._check_fitted()
-        x, question, is_possible = self._question(X, query, given)
+        x, question, is_possible = read_question(self.schema_, X, query, given)
         return np.where(is_possible, self._log_prob(x, question, orders, method), -np.inf)
 
     def _log_prob(self, x: Tensor, question: Question, orders: int | None = None, method: str = "path") -> np.ndarray:
-        self._warn_untrained(question.is_query)
         protocols = self._protocols(orders)
         if method == "ratio":
             return log_prob_by_ratio(self.model_, x, question, protocols).numpy()
         if method != "path":
             raise QuestionError(f"There is no method {method!r}; use 'path' or 'ratio'.")
+        self._warn_untrained(question)
         with share_bar("scoring", self.verbose if len(x) > 2000 else False) as report:
             return log_prob(self.model_, x, question, protocols, report=report).numpy()
 
     def _protocols(self, orders: int | None):
         """Orders to average over; a workload of one canonical order is asked along that order."""
         wanted = orders if orders is not None else self.orders
-        if self.workload in ("joint", "marginals") and orders is None:
+        if self.workload_.trains_canonical_order_alone and orders is None:
             wanted = 1
         chosen = self.report_.get("orders", [])
         if wanted <= len(chosen):
@@ -252,70 +251,6 @@ class TabularDensity(Density):
     def score_samples(self, X):
         """The same as log_prob(X), by scikit-learn's name."""
         return self.log_prob(X)
-
-    def _question(self, X, query, given) -> tuple[Tensor, Question, np.ndarray]:
-        """Cells, the question, and which rows ask for what is possible."""
-        if X is not None and query is not None:
-            raise QuestionError("Give a table, or query= and given=, not both.")
-        asked = (
-            read_table(X if X is not None else query, self._names()) if (X is not None or query is not None) else None
-        )
-        if asked is None:
-            raise QuestionError("Nothing is asked: give a table, or query= (and given=).")
-        if query is not None:
-            self._refuse_left_out(asked)
-        x, is_query = self._encode(asked)
-        is_possible = self._possible_rows(asked)
-        known = _row_or_table(given)
-        if known is None:
-            return x, Question(is_query, torch.zeros_like(is_query)), is_possible
-        self._refuse_left_out(known)
-        overlap = [name for name in known.names if name in asked.names]
-        if overlap:
-            raise QuestionError(f"Column {overlap[0]!r} is both asked and given; it can be only one.")
-        self.schema_.warn_of_strange(known)
-        x_known, is_evidence = self._encode(known)
-        mine, theirs = asked.index, known.index
-        if mine is not None and theirs is not None and len(x) == len(x_known) > 1 and not mine.equals(theirs):
-            raise QuestionError("What is asked and what is given have different row labels; give them the same index.")
-        if len(x_known) not in (1, len(x)):
-            raise QuestionError(f"{len(x)} rows are asked and {len(x_known)} given; they must match.")
-        x_known, is_evidence = x_known.expand_as(x), is_evidence.expand_as(is_query)
-        return torch.where(is_evidence.unsqueeze(-1), x_known, x), Question(is_query, is_evidence), is_possible
-
-    def _possible_rows(self, asked: Table) -> np.ndarray:
-        """(rows,) False where a number is off its column's grid or outside its bounds: its probability is zero."""
-        is_possible = self.schema_.is_possible(asked)
-        for i in np.flatnonzero(~is_possible.all(axis=0)):
-            variable, n = self.schema_.variables[i], int((~is_possible[:, i]).sum())
-            warnings.warn(
-                f"Column {variable.name!r}: {n} cell(s) are not possible ({variable.describe()}), so their probability "
-                "is zero; say schema={...} to fit it as another kind or with other bounds.",
-                AnyGivenWarning,
-                stacklevel=4,
-            )
-        return np.asarray(is_possible.all(axis=1))
-
-    def _names(self) -> list[str]:
-        return [*self.schema_.names]
-
-    def _encode(self, table: Table, unseen: str = "error") -> tuple[Tensor, Tensor]:
-        cells, is_present = self.schema_.encode(table, unseen)
-        return torch.from_numpy(cells), torch.from_numpy(is_present)
-
-    def _refuse_left_out(self, table: Table) -> None:
-        for name in table.names:
-            self.schema_.index(name)
-
-    def _warn_untrained(self, is_query: Tensor) -> None:
-        names = untrained_columns(self.workload, self.schema_, is_query)
-        if names:
-            warnings.warn(
-                f"The model was fitted for other questions: {', '.join(names)} was never asked in training, "
-                "so this answer is close to its marginal; fit with workload='any' to ask it.",
-                AnyGivenWarning,
-                stacklevel=4,
-            )
 
     # ------------------------------------------------------------------ conditionals
 
@@ -333,48 +268,16 @@ class TabularDensity(Density):
         if not columns or len(set(columns)) < len(columns):
             raise QuestionError("A joint conditional needs a list of different columns.")
         names = [self.schema_.names[column] for column in columns]
-        return JointAnswer(self, names, self._given(given, names))
+        return JointAnswer(self, names, read_given(self.schema_, given, names))
 
     def _answer(self, query, given) -> tuple[Given, Answer]:
         """What is known, and a column's conditional of every row of it, as arrays."""
         column = self.schema_.index(query)
-        known = self._given(given, [self.schema_.names[column]])
-        self._warn_untrained_columns([column])
+        known = read_given(self.schema_, given, [self.schema_.names[column]])
+        is_query = torch.zeros_like(known.is_evidence).index_fill(1, torch.tensor([column]), True)
+        self._warn_untrained(Question(is_query, known.is_evidence & ~is_query))
         distribution = distribution_at(self.model_, self.schema_.domains, known.x, known.is_evidence, column)
         return known, Answer(self.schema_.variables[column], distribution)
-
-    def _given(self, given, asked: list[str]) -> Given:
-        """What is known, as cells."""
-        if isinstance(given, pd.Series) and set(map(str, given.index)) <= {*self.schema_.names, *self.schema_.left_out}:
-            given = {key: value for key, value in given.items() if str(key) not in (*asked, *self.schema_.left_out)}
-        if given is None or (isinstance(given, dict) and not any(_is_list(value) for value in given.values())):
-            return self._given_row({str(key): value for key, value in (given or {}).items()}, asked)
-        table = read_table(given, self._names())
-        table = Table(tuple(c for c in table.columns if c.name not in asked), table.n_rows, table.backend, table.native)
-        self.schema_.warn_of_strange(table)
-        x, is_evidence = self._encode(table, unseen="gap")
-        row = None
-        if table.n_rows == 1:
-            row = {column.name: _shown(column) for column in table.columns if column.is_present[0]}
-        return Given(x, is_evidence, row, table.index)
-
-    def _given_row(self, row: dict[str, Any], asked: list[str]) -> Given:
-        row = {key: value for key, value in row.items() if not is_gap(value)}
-        both = [name for name in asked if name in row]
-        if both:
-            raise QuestionError(f"Column {both[0]!r} is both asked and given; it can be only one.")
-        n = len(self.schema_.variables)
-        if not row:
-            return Given(torch.zeros(1, n, 4), torch.zeros(1, n, dtype=torch.bool), {})
-        table = read_row(row) or read_table({key: [value] for key, value in row.items()})
-        self._refuse_left_out(table)
-        self.schema_.warn_of_strange(table)
-        return Given(*self._encode(table), row)
-
-    def _warn_untrained_columns(self, columns: list[int]) -> None:
-        asked = torch.zeros(1, len(self.schema_.variables), dtype=torch.bool)
-        asked[:, columns] = True
-        self._warn_untrained(asked)
 
     # ------------------------------------------------------------------ predictions
 
@@ -419,7 +322,7 @@ class TabularDensity(Density):
     def _answers(self, X, target) -> Answer:
         """The target's conditional of every row, as arrays."""
         self._check_fitted()
-        return self._answer(target, read_table(X, self._names()))[1]
+        return self._answer(target, read_table(X, self.schema_.names))[1]
 
     # ------------------------------------------------------------------ draws and gaps
 
@@ -430,16 +333,11 @@ class TabularDensity(Density):
         """
         self._check_fitted()
         check_drawing(n, steps, temperature)
-        known = _row_or_table(given)
-        if known is None:
-            x, is_evidence = torch.zeros(1, len(self._names()), 4), torch.zeros(1, len(self._names()), dtype=torch.bool)
-        else:
-            self._refuse_left_out(known)
-            self.schema_.warn_of_strange(known)
-            x, is_evidence = self._encode(known)
+        known = row_or_table(given)
+        x, is_evidence = cells_of_known(self.schema_, known)
         x, is_evidence = x.repeat_interleave(n, dim=0), is_evidence.repeat_interleave(n, dim=0)
         drawn = self._draw(x, is_evidence, steps, temperature, random_state)
-        return _with_given(self.schema_.decode(drawn.numpy(), known), known, n)
+        return with_given(self.schema_.decode(drawn.numpy(), known), known, n)
 
     def _draw(
         self, x: Tensor, is_evidence: Tensor, steps, temperature: float, random_state, is_query: Tensor | None = None
@@ -447,7 +345,7 @@ class TabularDensity(Density):
         """x with the asked columns drawn: by default all that is not evidence."""
         generator = self._generator(random_state)
         question = Question(~is_evidence if is_query is None else is_query, is_evidence)
-        self._warn_untrained(question.is_query)
+        self._warn_untrained(question)
         n = len(self.schema_.variables)
         step = torch.empty(is_evidence.shape, dtype=torch.int64)
         # A few orders shared by many rows: nearly as varied as one order a row, and far fewer columns a look.
@@ -470,13 +368,13 @@ class TabularDensity(Density):
         if statistic not in STATISTICS:
             raise QuestionError(f"There is no statistic {statistic!r}; use one of {', '.join(STATISTICS)}.")
         check_drawing(1 if draws is None else draws, steps, temperature)
-        table = self.schema_.as_trained(read_table(X, self._names()))
-        self._require_all_columns(table)
-        x, is_present = self._encode(table, unseen="gap")
+        table = self.schema_.as_trained(read_table(X, self.schema_.names))
+        require_all_columns(self.schema_, table)
+        x, is_present = encoded(self.schema_, table, unseen="gap")
         if draws is None:
             with share_bar("filling", self.verbose if len(x) > 5000 else False) as report:
                 found = fill(self.model_, self.schema_.domains, x, is_present, statistic, report)
-            return self._filled(table, is_present.numpy(), found)
+            return filled_table(self.schema_, table, is_present.numpy(), found)
         seed = seed_of(random_state)
         tables = []
         for m in range(draws):
@@ -486,49 +384,16 @@ class TabularDensity(Density):
                 for i, variable in enumerate(self.schema_.variables)
                 if not bool(is_present[:, i].all())
             }
-            tables.append(self._filled(table, is_present.numpy(), found))
+            tables.append(filled_table(self.schema_, table, is_present.numpy(), found))
         return tables
 
-    def _require_all_columns(self, table: Table) -> None:
-        missing = [name for name in self.schema_.names if name not in table.names]
-        if missing:
-            raise TableError(
-                f"The table has no column {missing[0]!r}, which the model was fitted on; add it, as gaps if need be."
-            )
-
-    def _filled(self, table: Table, is_present: np.ndarray, found: dict[int, np.ndarray]):
-        """Only true gaps are written back: a value never seen in training is present, so it stays."""
-        by_name = {column.name: column for column in table.columns}
-        filled = {}
-        for i, values in found.items():
-            name = self.schema_.names[i]
-            column = by_name[name]
-            treated_as_gap = ~is_present[:, i]
-            variable = self.schema_.variables[i]
-            if variable.storage.is_time:
-                values = variable.domain.snap(values)  # type: ignore[attr-defined]
-            filled[name] = values[~column.is_present[treated_as_gap]]
-        return fill_frame(table, {name: values for name, values in filled.items() if len(values)})
-
-    # ------------------------------------------------------------------ saving
-
-    @property
-    def domains(self) -> list[Domain]:
-        return self.schema_.domains
-
-    def _variables_to_json(self) -> dict[str, Any]:
-        return self.schema_.to_json()
-
-    def _variables_from_stored(self, stored: StoredSchema) -> None:
-        self.schema_ = Schema.from_stored(stored)
+    # ------------------------------------------------------------------ what was learnt
 
     def _try_out(self) -> None:
         super()._try_out()
         n = len(self.schema_.variables)
         if any(sorted(order) != list(range(n)) for order in self.report_.get("orders", [])):
             raise ValueError("an order does not name every column once")
-        untrained_columns(self.workload, self.schema_, torch.zeros(1, n, dtype=torch.bool))
-        self.schema_.decode(np.zeros((1, n, len(CELL))))
 
     @property
     def n_features_in_(self) -> int:
@@ -564,44 +429,3 @@ def _checked_weight(sample_weight, n_rows: int) -> np.ndarray | None:
     if not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() <= 0:
         raise TableError("sample_weight must be finite, nowhere below zero, and not zero everywhere.")
     return weight
-
-
-@dataclass(frozen=True)
-class Given:
-    """What is known, as cells: of one row that a person gave, or of the rows of a table."""
-
-    x: Tensor  # (B, N, 4)
-    is_evidence: Tensor  # (B, N)
-    row: dict[str, Any] | None = None  # as it was given; None: a table of many
-    index: Any = None  # of a pandas table
-
-
-def _row_or_table(given) -> Table | None:
-    """One row or a table as columns; None where nothing is known."""
-    if isinstance(given, pd.Series):
-        given = given.to_dict()
-    if isinstance(given, dict):
-        given = {key: value for key, value in given.items() if _is_list(value) or not is_gap(value)}
-    if given is None or (isinstance(given, dict) and not given):
-        return None
-    return read_table(given)
-
-
-def _with_given(drawn: Any, known: Table | None, n: int) -> Any:
-    """What was given in a frame of the same types comes back to the last bit, also what our seconds cannot hold."""
-    if known is None or not isinstance(drawn, pd.DataFrame) or not isinstance(known.native, pd.DataFrame):
-        return drawn
-    for column in known.columns:
-        label = column.name if column.label is None else column.label
-        if column.is_present.all() and label in drawn and known.native[label].dtype == drawn[label].dtype:
-            drawn[label] = known.native[label].repeat(n).array
-    return drawn
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray, pd.Series))
-
-
-def _shown(column: Column) -> Any:
-    """The one value of a column as a person reads it."""
-    return native_values(column.values, column.storage)[0]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 from typing_extensions import NotRequired
 
 from anygiven.errors import QuestionError, TextError
@@ -17,65 +14,24 @@ from anygiven.estimators.answers import Answer
 from anygiven.estimators.defaults import Architecture, text_architecture_for
 from anygiven.estimators.density import Density, HowMany, Report
 from anygiven.estimators.drawing import check_drawing, check_losses, drawing_path
-from anygiven.estimators.fitting import Recipe, fingerprint_of, fit_models
 from anygiven.estimators.options import COUNT, COUNT_OR_NONE
 from anygiven.estimators.progress import share_bar
-from anygiven.estimators.workload import text_objective_of
-from anygiven.inference import distribution_of, draw, log_prob, losses_by_evidence, refine
+from anygiven.estimators.workload import text_workload
+from anygiven.inference import distribution_at, draw, log_prob, losses_by_evidence, refine
 from anygiven.lattice import BitReversal, Canonical, Protocol, Question, Strided
-from anygiven.networks import networks_for
-from anygiven.training import Data, Settings
-from anygiven.variables.domains import SYMBOL, SharedDomain
+from anygiven.training import Settings
+from anygiven.variables.characters import BLANK, Characters, Chunks, Tiles, as_strings
+from anygiven.variables.domains import SYMBOL
+from anygiven.variables.rows import Data
 from anygiven.variables.schema import Variable
-from anygiven.variables.stored import Stored, StoredCategorical
 from anygiven.variables.tables import Storage
-from anygiven.variables.text import Alphabet, Corpus, cells_of, read_corpus
+from anygiven.variables.text import Corpus, cells_of, read_corpus
 
-BLANK = "_"
 SCORED = 4096  # chunks scored at a time
 MUTUAL_NATS = 0.1  # what characters revealed together may know of each other, with steps="auto"
 CLOSING = 14  # validations' time, for what is measured after the training
 N_VALID = 200  # chunks that the validation questions are about, at least
 VALID_CHARACTERS = 12_800  # and so many characters: short chunks judge coarsely
-
-
-class Chunks:
-    """Pieces of `length` characters at every place of a corpus, made when they are asked for."""
-
-    stride = 1
-
-    def __init__(self, corpus: Corpus, length: int):
-        self.corpus, self.length = corpus, length
-        self.places = self._count(corpus.ends - corpus.starts).cumsum()  # running number of places to start at
-
-    def _count(self, sizes: np.ndarray) -> np.ndarray:
-        """How many chunks documents of these sizes have."""
-        return np.maximum(sizes - self.length + 1, 1)
-
-    def __len__(self) -> int:
-        return int(self.places[-1])
-
-    def rows(self, index: Tensor) -> Data:
-        """A document shorter than `length` has gaps at its end."""
-        wanted = index.numpy()
-        document = np.searchsorted(self.places, wanted, side="right")
-        number = wanted - np.concatenate([[0], self.places])[document]
-        start = self.corpus.starts[document] + self.stride * number
-        at = start[:, None] + np.arange(self.length)  # (B, length)
-        is_present = at < self.corpus.ends[document][:, None]
-        symbols = self.corpus.symbols[np.where(is_present, at, 0)]
-        return Data(torch.from_numpy(cells_of(symbols)), torch.from_numpy(is_present))
-
-
-class Tiles(Chunks):
-    """Pieces that follow each other, the last of a document perhaps shorter."""
-
-    def __init__(self, corpus: Corpus, length: int):
-        self.stride = length
-        super().__init__(corpus, length)
-
-    def _count(self, sizes: np.ndarray) -> np.ndarray:
-        return -(-sizes // self.length)
 
 
 @dataclass(frozen=True)
@@ -100,16 +56,6 @@ class _Drawing:
     rounds: int  # of refining
 
 
-class StoredText(Stored):
-    """What is modelled, as schema.json keeps it."""
-
-    alphabet: StoredCategorical
-
-    def __post_init__(self):
-        if any(not isinstance(value, str) or len(value) != 1 for value in self.alphabet.values):
-            raise ValueError("an alphabet is of single characters")
-
-
 class TextReport(Report):
     characters: HowMany
     length: HowMany
@@ -131,11 +77,13 @@ class TextDensity(Density):
     workload : str or Objective
         Which questions will be asked: "any" (default: scoring and filling alike), "joint", "marginals" or
         "conditionals".
-    network : "path" or "transformer"
+    network : "auto", "path" or "transformer"
         The path Transformer scores and trains a whole path in one pass; the masked Transformer looks once a step.
     max_minutes : float
         fit returns by then at the latest.
     max_steps, width, depth, dropout, learning_rate, weight_decay, batch_size : optional
+    device : "auto", "cpu", "cuda" or "mps"
+        Where it is trained and answers.
     checkpoint : path, optional
         A folder where training saves its state every 20 seconds; fitting the same text again resumes there. It is kept
         until the model is saved.
@@ -145,15 +93,16 @@ class TextDensity(Density):
     """
 
     kind = "text"
-    stored_type = StoredText
+    variables_type = Characters
     report_type = TextReport
+    variables_: Characters
 
     def __init__(
         self,
         length=64,
         alphabet=None,
         workload="any",
-        network="path",
+        network="auto",
         max_minutes=10.0,
         max_steps=None,
         width=None,
@@ -162,6 +111,7 @@ class TextDensity(Density):
         learning_rate=6e-3,
         weight_decay=0.02,
         batch_size=64,
+        device="auto",
         checkpoint=None,
         verbose=None,
         random_state=0,
@@ -178,6 +128,7 @@ class TextDensity(Density):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.device = device
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.random_state = random_state
@@ -197,39 +148,28 @@ class TextDensity(Density):
             raise TextError(
                 f"{which} {longest} characters and length is {self.length}; give more text or a smaller length."
             )
-        self.alphabet_ = corpus.alphabet
-        self.architecture_ = self._architecture(len(corpus))
-        objective = text_objective_of(self.workload, self.network)
-        recipe = Recipe(self.domains, self.architecture_, objective, self._settings())
+        self.variables_ = Characters(corpus.alphabet, self.length)
+        self.architecture_ = self._choose_architecture(len(corpus))
+        self.workload_ = text_workload(self.workload, self.architecture_.network)
         learn, held, is_held_out = _split(corpus, self.length)
-        fingerprint = ""
-        if self.checkpoint:
-            fingerprint = fingerprint_of(recipe, str(self.workload), np.asarray(corpus.symbols[: 1 << 24]), corpus.ends)
-        self.model_, outcomes = fit_models(
-            recipe, lambda _: (learn, held), 1, self.checkpoint, fingerprint, self.verbose, self._began, CLOSING
-        )
-        outcome = outcomes[0]
+        told_by = (np.asarray(corpus.symbols[: 1 << 24]), corpus.ends) if self.checkpoint else ()
+        outcomes = self._learn(lambda _: (learn, held), len(corpus), told_by, CLOSING)
         self.report_ = {
-            "characters": len(corpus), "length": self.length, "alphabet": self.alphabet_.characters,
-            "parameters": self.model_.n_parameters, "steps": outcome.steps, "best_step": outcome.best_step,
-            "training_seconds": round(outcome.seconds, 1), "stopped": outcome.stopped, "curve": outcome.curve,
-            "is_cut_short": outcome.is_cut_short,
-        }  # fmt: skip
+            "characters": len(corpus),
+            "length": self.length,
+            "alphabet": corpus.alphabet.characters,
+            **self._report_of(outcomes),
+        }
         self.report_["losses"] = losses_by_evidence(self.model_, held)
         if is_held_out:
             self.report_["held_out_bits_per_character"] = self._score(held).bits_per_character
         self.report_["seconds"] = self._seconds()
         return self
 
-    def _architecture(self, n_characters: int) -> Architecture:
-        networks = networks_for("text")
-        if self.network not in networks:
-            raise QuestionError(f"There is no network {self.network!r} for text; use one of {', '.join(networks)}.")
-        chosen = text_architecture_for(n_characters, self.network)
-        given = {name: getattr(self, name) for name in ("width", "depth", "dropout") if getattr(self, name) is not None}
-        return replace(chosen, **given)
+    def _default_architecture(self, n: int) -> Architecture:
+        return text_architecture_for(n, "path" if self.network == "auto" else self.network)
 
-    def _settings(self) -> Settings:
+    def _settings(self, n: int) -> Settings:
         return Settings(
             max_steps=self.max_steps or 200_000,
             max_minutes=self.max_minutes,
@@ -254,11 +194,11 @@ class TextDensity(Density):
         """
         self._check_fitted()
         protocol = _order(order, self.length)
-        x, is_query = self._encode(_as_list(X), blank)
+        x, is_query = self.variables_.encode(as_strings(X), blank)
         is_evidence = torch.zeros_like(is_query)
         if given is not None:
-            known = _as_list(given)
-            x_known, is_evidence = self._encode(known * len(x) if len(known) == 1 else known, blank)
+            known = as_strings(given)
+            x_known, is_evidence = self.variables_.encode(known * len(x) if len(known) == 1 else known, blank)
             if len(x_known) != len(x):
                 raise QuestionError(f"There are {len(x)} strings and {len(x_known)} given; they must match.")
             differs = is_query & is_evidence & (x != x_known).any(-1)
@@ -270,6 +210,7 @@ class TextDensity(Density):
                 )
             x = torch.where(is_evidence.unsqueeze(-1), x_known, x)
         question = Question(is_query & ~is_evidence, is_evidence)
+        self._warn_untrained(question)
         with share_bar("scoring", self.verbose if len(x) > 2000 else False) as report:
             return log_prob(self.model_, x, question, [protocol], report=report).numpy()
 
@@ -279,7 +220,7 @@ class TextDensity(Density):
         The rest of a document, shorter than `length`, is scored too.
         """
         self._check_fitted()
-        tiles = Tiles(read_corpus(X, self.alphabet_.characters), self.length)
+        tiles = Tiles(read_corpus(X, self.variables_.alphabet.characters), self.length)
         found = []
         with share_bar("scoring", self.verbose if len(tiles) > 2000 else False) as report:
             for rows in torch.arange(len(tiles)).split(SCORED):
@@ -301,41 +242,9 @@ class TextDensity(Density):
         """Mean log probability per character, in nats: higher is better."""
         return -self.bits_per_character(X) * math.log(2)
 
-    def _read(self, text: str, blank: str) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) symbols of a question and (n,) where they are given; a blank is one symbol."""
-        if not isinstance(blank, str) or len(blank) != 1:
-            raise QuestionError(f"The blank sign is {blank!r}; it must be one character.")
-        nothing, pieces, before = np.zeros(1, dtype=np.int64), [], 0
-        for piece in text.split(blank):
-            pieces.append(self.alphabet_.symbols(piece, before))
-            before += len(piece) + 1
-        symbols = np.concatenate([part for piece in pieces for part in (piece, nothing)][:-1])
-        ends = np.cumsum([len(piece) + 1 for piece in pieces])[:-1]
-        is_given = np.ones(len(symbols), dtype=bool)
-        is_given[ends - 1] = False
-        return symbols, is_given
-
     def blanks(self, text: str, blank: str = BLANK) -> list[int]:
         """The places (counted from 0) that are blank, as `conditional` takes them."""
-        return np.flatnonzero(~self._read(text, blank)[1]).tolist()
-
-    def _encode(self, texts: Sequence[str], blank: str = BLANK) -> tuple[Tensor, Tensor]:
-        """Cells (n, length, 4) and where a character is given: blanks and the open end are not."""
-        symbols = np.zeros((len(texts), self.length), dtype=np.int64)
-        is_given = np.zeros(symbols.shape, dtype=bool)
-        for row, text in enumerate(texts):
-            read, given = self._read(text, blank)
-            if len(read) > self.length:
-                raise QuestionError(
-                    f"The string {text[:20]!r}… has {len(read)} {self._units} and the model's length is {self.length}; "
-                    "cut it, or use bits_per_character or fill, which take longer texts."
-                )
-            symbols[row, : len(read)], is_given[row, : len(read)] = read, given
-        return torch.from_numpy(cells_of(symbols)), torch.from_numpy(is_given)
-
-    @property
-    def _units(self) -> str:
-        return "bytes" if self.alphabet_.is_bytes else "characters"
+        return np.flatnonzero(~self.variables_.read(text, blank)[1]).tolist()
 
     # ------------------------------------------------------------------ one character
 
@@ -346,14 +255,13 @@ class TextDensity(Density):
             raise QuestionError(f"There is no place {place!r}; places are the whole numbers 0 to {self.length - 1}.")
         if not isinstance(given, str):
             raise QuestionError(f"What is given is one string with blanks; {type(given).__name__} is not one.")
-        x, is_evidence = self._encode([given], blank)
+        x, is_evidence = self.variables_.encode([given], blank)
         if is_evidence[0, place]:
-            held = self.alphabet_.domain.values[int(x[0, place, SYMBOL])]
+            held = self.variables_.alphabet.domain.values[int(x[0, place, SYMBOL])]
             raise QuestionError(f"Place {place} is {held!r} in what is given; put {blank!r} there to ask it.")
-        with torch.no_grad():
-            look = self.model_.look(x, is_evidence, torch.tensor([place]))
-        variable = Variable(f"character {place}", self.alphabet_.domain, Storage("string", "str"))
-        return Answer(variable, distribution_of(variable.domain, look.of(place)), {"text": given})
+        variable = Variable(self.variables_.name_of(place), self.variables_.alphabet.domain, Storage("string", "str"))
+        distribution = distribution_at(self.model_, self.domains, x, is_evidence, place)
+        return Answer(variable, distribution, {"text": given})
 
     # ------------------------------------------------------------------ draws
 
@@ -363,10 +271,11 @@ class TextDensity(Density):
         self._check_fitted()
         if not isinstance(given, str):
             raise QuestionError(f"What is given is a string; {type(given).__name__} is not one.")
-        start = self.alphabet_.symbols(given)
+        start = self.variables_.alphabet.symbols(given)
         if len(start) > self.length:
             raise QuestionError(
-                f"What is given has {len(start)} {self._units} and the model's length is {self.length}; shorten it."
+                f"What is given has {len(start)} {self.variables_.units} and the model's length is {self.length}; "
+                "shorten it."
             )
         symbols = np.concatenate([start, np.zeros(self.length - len(start), dtype=np.int64)])
         how = _Drawing(steps, temperature, groups, 0)
@@ -389,27 +298,19 @@ class TextDensity(Density):
         if not COUNT_OR_NONE.allows(refine):
             raise QuestionError(f"refine is {refine!r}; it must be {COUNT_OR_NONE}.")
         how = _Drawing(steps, temperature, groups, int(refine))
-        return self._fill(*self._read(text, blank), n, how, random_state)
+        return self._fill(*self.variables_.read(text, blank), n, how, random_state)
 
     def _fill(self, symbols: np.ndarray, is_given: np.ndarray, n: int, how: _Drawing, random_state) -> list[str]:
         check_drawing(n, how.steps, how.temperature, how.groups)
         generator = self._generator(random_state)
         drawn, is_known = symbols[None].repeat(n, axis=0), is_given.copy()  # (n, L), (L,)
-        for window, until in self._windows(len(symbols)):
+        for window, until in self.variables_.windows(len(symbols)):
             is_asked = ~is_known[window]
             if is_asked[: until - window.start].any():
                 filled = self._fill_window(drawn[:, window], ~is_asked, how, generator)
                 drawn[:, window.start : until] = filled[:, : until - window.start]
                 is_known[window.start : until] = True
-        return [self.alphabet_.text(row) for row in drawn]
-
-    def _windows(self, n: int) -> list[tuple[slice, int]]:
-        """Pieces of at most `length`, each half a window beyond the last, the last at the very end; and up to where
-        each is kept: what lies in its last quarter is drawn again by the next, which sees more of what follows."""
-        half = max(1, self.length // 2)
-        begins = [*range(0, max(0, n - self.length), half), max(0, n - self.length)]
-        windows = [slice(begin, min(n, begin + self.length)) for begin in begins]
-        return [(w, n if k + 1 == len(windows) else w.stop - self.length // 4) for k, w in enumerate(windows)]
+        return [self.variables_.alphabet.text(row) for row in drawn]
 
     def _fill_window(self, symbols: np.ndarray, is_known: np.ndarray, how: _Drawing, generator) -> np.ndarray:
         """(n, L) symbols with what is not known drawn; L is at most `length`."""
@@ -426,23 +327,10 @@ class TextDensity(Density):
             drawn = refine(self.model_, drawn, question, how.rounds, generator, how.temperature, report)
         return drawn[:, :size, SYMBOL].numpy()
 
-    # ------------------------------------------------------------------ saving
-
-    @property
-    def domains(self) -> SharedDomain:
-        return SharedDomain(self.alphabet_.domain, (self.length,))
-
-    def _variables_to_json(self) -> dict[str, Any]:
-        return {"alphabet": self.alphabet_.domain.to_json()}
-
-    def _variables_from_stored(self, stored: StoredText) -> None:
-        if not COUNT.allows(self.length):
-            raise ValueError("the length is not a number of characters")
-        self.alphabet_ = Alphabet(stored.alphabet.read())
+    # ------------------------------------------------------------------ what was learnt
 
     def _try_out(self) -> None:
         super()._try_out()
-        text_objective_of(self.workload, self.architecture_.network)
         check_losses(self.report_["losses"])
 
     def describe(self) -> str:
@@ -455,16 +343,6 @@ class TextDensity(Density):
             f"{r['characters']:,} characters in pieces of {r['length']}, {len(r['alphabet'])} symbols "
             f"{r['alphabet'][:60]!r};\n{r['parameters']:,} parameters, {self._describe_training()}.\n{held_out}."
         )
-
-
-def _as_list(X) -> list[str]:
-    if not isinstance(X, Iterable):
-        raise QuestionError(f"Strings are asked for; {type(X).__name__} is not one.")
-    texts = [X] if isinstance(X, str) else list(X)
-    wrong = [text for text in texts if not isinstance(text, str)]
-    if wrong:
-        raise QuestionError(f"Strings are asked for; {type(wrong[0]).__name__} is not one.")
-    return texts
 
 
 def _order(order: Protocol | str, length: int) -> Protocol:

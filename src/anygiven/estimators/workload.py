@@ -1,10 +1,11 @@
-"""The words by which a user states a workload, and the objective that trains for it."""
+"""What a user says will be asked, resolved once: what is trained for it, and what was never asked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from anygiven.errors import QuestionError
@@ -17,6 +18,7 @@ from anygiven.lattice import (
     BernoulliEvidence,
     Blend,
     Budget,
+    Canonical,
     CardMask,
     GapPatterns,
     Glimpse,
@@ -24,9 +26,9 @@ from anygiven.lattice import (
     Joint,
     KnownAsked,
     MaskingMode,
-    ModeMixture,
     Objective,
     Protocol,
+    Question,
     RandomBudget,
     RandomOrder,
     RandomScan,
@@ -35,24 +37,113 @@ from anygiven.lattice import (
     SharedPaths,
     SomeOf,
     Staged,
+    Support,
+    Told,
     UniformEvidence,
     WholePath,
     Workload,
     seven_modes,
 )
-from anygiven.lattice.workloads import Mixture
+from anygiven.lattice.stored import from_json, to_json
 from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.networks.unet import MAX_MODES, AbsorbingUNet
 from anygiven.variables import Schema
+from anygiven.variables.stored import Stored
 
 # joint, other scans, slanted lines; regions, those in lines, random evidence, some pixels; looks, any order in groups
 # (which take twice the time)
 IMAGE_SHARES = (0.42, 0.07, 0.07, 0.14, 0.05, 0.12, 0.04, 0.07, 0.02)
 TEXT_SHARES = (0.5, 0.1, 0.2, 0.1, 0.1)  # joint, marginals, conditionals, those of shorter texts, those in groups
-WORKLOADS = ("any", "joint", "marginals", "conditionals", "bernoulli", "gaps")
+Words = dict[str, Callable[[], Objective]]
 
 
-def objective_of(workload: Any, schema: Schema, is_present: Tensor, network: str = "mlp") -> Objective:
+@dataclass(frozen=True)
+class TrainedWorkload:
+    """A workload as it was stated, and what was trained for it; it is saved with the model."""
+
+    stated: Any  # a word, {"known": [...], "asked": [...]}, or a law of the lattice
+    objective: Objective
+    has_gaps: bool = False  # rows with gaps leave variables open, whatever the law
+
+    def support(self, n: int) -> Support:
+        found = self.objective.support(n)
+        return Support(found.asked, found.has_evidence, found.leaves_open or self.has_gaps)
+
+    def untrained(self, question: Question, reads_paths: bool) -> tuple[list[int], list[str]]:
+        """The asked variables that were never asked in training, and what else the question has that none had.
+
+        To a model that looks, what is left open is only what has not been revealed.
+        """
+        support = self.support(question.is_query.shape[1])
+        asked = question.is_query.any(0).nonzero().squeeze(1).tolist()
+        strange = []
+        if not support.has_evidence and bool(question.is_evidence.any()):
+            strange.append("something given")
+        leaves_open = not bool((question.is_query | question.is_evidence).all())
+        if reads_paths and not support.leaves_open and leaves_open:
+            strange.append("something left open")
+        return [variable for variable in asked if variable not in support.asked], strange
+
+    @property
+    def trains_canonical_order(self) -> bool:
+        return Canonical() in self.objective.protocols
+
+    @property
+    def trains_canonical_order_alone(self) -> bool:
+        return set(self.objective.protocols) == {Canonical()}
+
+    @property
+    def trains_slanted_lines(self) -> bool:
+        return any(isinstance(protocol, RandomSlant) for protocol in self.objective.protocols)
+
+    def told(self, order: Protocol) -> Protocol:
+        """A masking mode, with its number among those that were trained, for a network that is told it."""
+        modes: list[Protocol] = list(self.objective.masking_modes)
+        return Told(order, modes.index(order) + 1) if order in modes else order
+
+    def to_json(self) -> dict[str, Any]:
+        return {"stated": to_json(self.stated), "objective": to_json(self.objective), "has_gaps": self.has_gaps}
+
+    @classmethod
+    def from_json(cls, stored: StoredWorkload) -> TrainedWorkload:
+        workload = cls(from_json(stored.stated), from_json(stored.objective), stored.has_gaps)
+        if not isinstance(workload.objective, Objective):
+            raise ValueError("a workload needs an objective")
+        return workload
+
+
+class StoredWorkload(Stored):
+    """workload.json."""
+
+    stated: Any
+    objective: dict[str, Any]
+    has_gaps: bool
+
+
+def _resolved(stated: Any, words: Words, trained_for: Callable[[Workload], Objective], noun: str) -> Objective:
+    """A word, a workload or an objective → what is trained."""
+    if isinstance(stated, Objective):
+        return stated
+    if isinstance(stated, Workload):
+        return trained_for(stated)
+    if not isinstance(stated, str) or stated not in words:
+        raise QuestionError(f"{stated!r} is not a workload for {noun}: use one of {', '.join(words)}, or an object.")
+    return words[stated]()
+
+
+def _reads_paths(network: str) -> bool:
+    return issubclass(NETWORKS[network], PathNetwork)
+
+
+LOOKING: Words = {  # of networks that look once a step
+    "any": lambda: ARDM(Joint()),
+    "joint": lambda: Glimpse(Joint(), edges=True, cardinality=False),
+    "marginals": lambda: Glimpse(CardMask()),
+    "conditionals": lambda: ARDM(UniformEvidence()),
+}
+
+
+def table_workload(stated: Any, schema: Schema, is_present: Tensor, network: str = "mlp") -> TrainedWorkload:
     """What to train for the stated workload: looks for networks that look, whole paths for those that read paths.
 
     "any"           every conditional alike (ARDM's law): good for all questions, the default
@@ -62,153 +153,105 @@ def objective_of(workload: Any, schema: Schema, is_present: Tensor, network: str
     "gaps"          the gap patterns of the table itself
     {"known": [...], "asked": [...]}, a Workload, or an Objective
     """
-    if isinstance(workload, Objective):
-        return workload
-    if issubclass(NETWORKS[network], PathNetwork):
-        return _whole_paths(workload, schema, is_present)
-    if workload == "any":
-        return ARDM(Joint())
-    if workload == "joint":
-        return Glimpse(Joint(), edges=True, cardinality=False)
-    if workload == "marginals":
-        return Glimpse(CardMask(), edges=False, cardinality=True)
-    return ARDM(workload_of(workload, schema, is_present))
+
+    def trained_for(workload: Workload) -> Objective:
+        return WholePath(workload, RandomOrder()) if _reads_paths(network) else ARDM(workload)
+
+    def in_groups() -> Objective:
+        """Random evidence, then the rest in random order, one at a time or in groups."""
+        groups = WholePath(UniformEvidence(), RandomBudget(RandomOrder()))
+        return Blend((WholePath(UniformEvidence(), RandomOrder()), groups), (0.5, 0.5))
+
+    words = dict(LOOKING)
+    if _reads_paths(network):
+        words |= {"any": in_groups, "joint": lambda: WholePath(Joint()), "marginals": lambda: WholePath(CardMask())}
+    words |= {
+        "conditionals": lambda: trained_for(UniformEvidence()),
+        "bernoulli": lambda: trained_for(BernoulliEvidence()),
+        "gaps": lambda: trained_for(_gaps_of(is_present)),
+    }
+    law = _known_asked(stated, schema) if isinstance(stated, dict) else stated
+    return TrainedWorkload(stated, _resolved(law, words, trained_for, "tables"), not bool(is_present.all()))
 
 
-def _whole_paths(workload: Any, schema: Schema, is_present: Tensor) -> Objective:
-    """Random evidence, then the rest in random order, one at a time or in groups; named workloads as they are."""
-    if workload == "any":
-        one_at_a_time = WholePath(UniformEvidence(), RandomOrder())
-        return Blend((one_at_a_time, WholePath(UniformEvidence(), RandomBudget(RandomOrder()))), (0.5, 0.5))
-    if workload == "joint":
-        return WholePath(Joint())
-    if workload == "marginals":
-        return WholePath(CardMask())
-    return WholePath(workload_of(workload, schema, is_present), RandomOrder())
+def _gaps_of(is_present: Tensor) -> GapPatterns:
+    if bool(is_present.all()):
+        raise QuestionError("The workload 'gaps' needs a table with gaps, and this one has none.")
+    return GapPatterns.of(is_present)
 
 
-def workload_of(workload: Any, schema: Schema, is_present: Tensor) -> Workload:
-    if isinstance(workload, Workload):
-        return workload
-    if workload == "conditionals":
-        return UniformEvidence()
-    if workload == "bernoulli":
-        return BernoulliEvidence()
-    if workload == "gaps":
-        patterns = is_present
-        if bool(patterns.all()):
-            raise QuestionError("The workload 'gaps' needs a table with gaps, and this one has none.")
-        return GapPatterns(patterns)
-    if isinstance(workload, dict) and set(workload) <= {"known", "asked"} and "known" in workload:
-        known = tuple(schema.index(name) for name in workload["known"])
-        asked = tuple(schema.index(name) for name in workload.get("asked", ()))
-        if set(known) & set(asked):
-            raise QuestionError("The workload names a column as both known and asked.")
-        return KnownAsked(known, asked)
-    raise QuestionError(
-        f"{workload!r} is not a workload: use one of {', '.join(WORKLOADS)}, or {{'known': [...], 'asked': [...]}}."
-    )
+def _known_asked(stated: dict, schema: Schema) -> KnownAsked:
+    if not set(stated) <= {"known", "asked"} or "known" not in stated:
+        raise QuestionError(f"{stated!r} is not a workload: it must be {{'known': [...], 'asked': [...]}}.")
+    known = tuple(schema.index(name) for name in stated["known"])
+    asked = tuple(schema.index(name) for name in stated.get("asked", ()))
+    if set(known) & set(asked):
+        raise QuestionError("The workload names a column as both known and asked.")
+    return KnownAsked(known, asked)
 
 
-def _looking(workload: str) -> Objective | None:
-    """Looks and glimpses for networks that look once a step."""
-    return {
-        "any": ARDM(Joint()), "joint": Glimpse(Joint(), edges=True, cardinality=False),
-        "marginals": Glimpse(CardMask()), "conditionals": ARDM(UniformEvidence()),
-    }.get(workload)  # fmt: skip
-
-
-def text_objective_of(workload: Any, network: str = "path") -> Objective:
+def text_workload(stated: Any, network: str = "path") -> TrainedWorkload:
     """Whole paths for the stated workload; by default scoring from left to right and filling alike."""
-    parts: dict[str, list[Objective]] = {
-        "any": [WholePath(Joint()), WholePath(CardMask()), WholePath(UniformEvidence()),
-                WholePath(Beginning(UniformEvidence())), WholePath(UniformEvidence(), RandomBudget(RandomOrder()))],
-        "joint": [WholePath(Joint())],
-        "marginals": [WholePath(CardMask())],
-        "conditionals": [WholePath(UniformEvidence())],
+
+    def shared(first: Objective, *others: Objective) -> Objective:
+        return Growing(SharedPaths(Blend((first, *others), TEXT_SHARES) if others else first))
+
+    words: Words = {
+        "any": lambda: shared(
+            WholePath(Joint()), WholePath(CardMask()), WholePath(UniformEvidence()),
+            WholePath(Beginning(UniformEvidence())), WholePath(UniformEvidence(), RandomBudget(RandomOrder())),
+        ),
+        "joint": lambda: shared(WholePath(Joint())),
+        "marginals": lambda: shared(WholePath(CardMask())),
+        "conditionals": lambda: shared(WholePath(UniformEvidence())),
     }  # fmt: skip
-    if isinstance(workload, Objective):
-        return workload
-    if isinstance(workload, Workload):
-        return WholePath(workload)
-    if not isinstance(workload, str) or workload not in parts:
-        raise QuestionError(f"{workload!r} is not a workload for text: use one of {', '.join(parts)}.")
-    chosen = parts[workload]
-    looks = None if issubclass(NETWORKS[network], PathNetwork) else _looking(workload)
-    if looks is not None:
-        return looks
-    return Growing(SharedPaths(Blend(tuple(chosen), TEXT_SHARES) if len(chosen) > 1 else chosen[0]))
+    objective = _resolved(stated, words if _reads_paths(network) else LOOKING, WholePath, "text")
+    return TrainedWorkload(stated, objective)
 
 
-def image_objective_of(workload: Any, network: str, shape: tuple[int, ...]) -> Objective:
+def image_workload(stated: Any, network: str, shape: tuple[int, ...]) -> TrainedWorkload:
     """Whole paths in raster order for networks that read paths, steps of a mode's chain for those that look."""
-    if isinstance(workload, Objective):
-        return workload
-    modes = seven_modes(shape)
-    if issubclass(NETWORKS[network], PathNetwork):
+    modes, reads_paths = seven_modes(shape), _reads_paths(network)
+
+    def everything() -> Objective:
         look = WholePath(UniformEvidence(), Budget(RandomOrder(), 1))
-        parts: dict[str, Objective] = {
-            "any": Alternating(
-                (WholePath(Joint()), WholePath(Joint(), RandomScan(shape)), WholePath(Joint(), RandomSlant(shape)),
-                 WholePath(RegionEvidence(modes)), WholePath(RegionEvidence(modes), RandomSlant(shape)),
-                 WholePath(UniformEvidence()), WholePath(SomeOf(UniformEvidence())), look,
-                 WholePath(UniformEvidence(), RandomBudget(RandomOrder()))), IMAGE_SHARES),
-            "joint": WholePath(Joint()), "marginals": WholePath(CardMask()),
-            "conditionals": WholePath(UniformEvidence()), "random": WholePath(UniformEvidence()),
-            "modes": WholePath(RegionEvidence(modes)),
-        }  # fmt: skip
-    else:
-        parts = {name: looks for name in ("joint", "marginals", "conditionals") if (looks := _looking(name))}
-        parts |= {"any": Activations(modes), "modes": Activations(modes), "random": Activations(Anywhere(shape))}
-    if isinstance(workload, Staged):
-        _check_modes(workload, shape, network)
-        is_path = issubclass(NETWORKS[network], PathNetwork)
-        return WholePath(RegionEvidence(workload)) if is_path else Activations(workload)
-    if isinstance(workload, Workload):
-        if isinstance(workload, RegionEvidence):
-            _check_modes(workload.modes, shape, network)
-        return WholePath(workload) if issubclass(NETWORKS[network], PathNetwork) else ARDM(workload)
-    if not isinstance(workload, str) or workload not in parts:
-        raise QuestionError(f"{workload!r} is not a workload for images: use one of {', '.join(parts)}, or a mode.")
-    return parts[workload]
+        return Alternating(
+            (WholePath(Joint()), WholePath(Joint(), RandomScan(shape)), WholePath(Joint(), RandomSlant(shape)),
+             WholePath(RegionEvidence(modes)), WholePath(RegionEvidence(modes), RandomSlant(shape)),
+             WholePath(UniformEvidence()), WholePath(SomeOf(UniformEvidence())), look,
+             WholePath(UniformEvidence(), RandomBudget(RandomOrder()))), IMAGE_SHARES)  # fmt: skip
 
-
-def trained_modes(workload: Any, shape: tuple[int, ...]) -> list[Protocol]:
-    """The masking modes of a workload, in the order of their numbers."""
-    if workload in ("any", "modes"):
-        return list(seven_modes(shape).modes)
-    if isinstance(workload, ModeMixture):
-        return list(workload.modes)
-    return [workload] if isinstance(workload, MaskingMode) else []
+    whole_paths: Words = {
+        "any": everything,
+        "joint": lambda: WholePath(Joint()),
+        "marginals": lambda: WholePath(CardMask()),
+        "conditionals": lambda: WholePath(UniformEvidence()),
+        "random": lambda: WholePath(UniformEvidence()),
+        "modes": lambda: WholePath(RegionEvidence(modes)),
+    }
+    chains: Words = {
+        **LOOKING,
+        "any": lambda: Activations(modes),
+        "modes": lambda: Activations(modes),
+        "random": lambda: Activations(Anywhere(shape)),
+    }
+    if isinstance(stated, Staged):
+        _check_modes(stated, shape, network)
+        chain = WholePath(RegionEvidence(stated)) if reads_paths else Activations(stated)
+        return TrainedWorkload(stated, chain)
+    if isinstance(stated, RegionEvidence):
+        _check_modes(stated.modes, shape, network)
+    trained_for = WholePath if reads_paths else ARDM
+    return TrainedWorkload(stated, _resolved(stated, whole_paths if reads_paths else chains, trained_for, "images"))
 
 
 def _check_modes(workload: Staged, shape: tuple[int, ...], network: str) -> None:
-    modes = workload.modes if isinstance(workload, ModeMixture) else (workload,)
-    for mode in modes:
+    for mode in workload.masking_modes:
         if isinstance(mode, MaskingMode) and tuple(mode.shape[:2]) != tuple(shape[:2]):
             raise QuestionError(
                 f"A mode is for {mode.shape[:2]} and the images are {shape[:2]}; make it for their size."
             )
-    if issubclass(NETWORKS[network], AbsorbingUNet) and len(modes) >= MAX_MODES:
-        raise QuestionError(f"There are {len(modes)} modes; the U-Net can be told {MAX_MODES - 1} apart.")
-
-
-def untrained_columns(workload: Any, schema: Schema, is_query: Tensor) -> list[str]:
-    """The asked columns that the stated workload never trained."""
-    parts = [workload]
-    if isinstance(workload, Mixture):
-        parts = list(workload.parts)
-    asked = torch.zeros(len(schema.variables), dtype=torch.bool)
-    for part in parts:
-        if isinstance(part, dict):
-            part = workload_of(part, schema, torch.ones(1, len(asked), dtype=torch.bool))
-        if not isinstance(part, KnownAsked):
-            return []
-        mine = torch.ones_like(asked)
-        mine[list(part.known)] = False
-        if part.asked:
-            mine = torch.zeros_like(asked)
-            mine[list(part.asked)] = True
-        asked |= mine
-    wanted = is_query.any(dim=0) & ~asked
-    return [schema.names[i] for i in wanted.nonzero().squeeze(1).tolist()]
+    if issubclass(NETWORKS[network], AbsorbingUNet) and len(workload.masking_modes) >= MAX_MODES:
+        raise QuestionError(
+            f"There are {len(workload.masking_modes)} modes; the U-Net can be told {MAX_MODES - 1} apart."
+        )

@@ -20,7 +20,7 @@ from torch import Tensor
 from anygiven.errors import QuestionError
 from anygiven.lattice.protocols import Canonical, Protocol
 from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question, draw_index, random_integers
-from anygiven.lattice.workloads import Workload
+from anygiven.lattice.workloads import Support, Workload
 
 Shape = tuple[int, ...]  # (height, width), or (height, width, channels) where each channel is a variable
 
@@ -33,6 +33,11 @@ class Staged(Protocol, ABC):
     @abstractmethod
     def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """(B, N) the stage of each variable, and (B,) the number of the row's mode, from 1 on."""
+
+    @property
+    @abstractmethod
+    def masking_modes(self) -> tuple[Staged, ...]:
+        """In the order of their numbers."""
 
     def priority(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         assert generator is not None, "a mode needs a generator"
@@ -49,6 +54,10 @@ class MaskingMode(Staged):
     @abstractmethod
     def region(self, n: int, generator: torch.Generator) -> Tensor:
         """(n, height, width) bool: what is activated first."""
+
+    @property
+    def masking_modes(self) -> tuple[Staged, ...]:
+        return (self,)
 
     def regions(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """(B, N): all channels of a pixel are in the same stage."""
@@ -146,19 +155,44 @@ class InteriorPatch(MaskingMode):
 
 
 @dataclass(frozen=True)
+class ForgottenFunction:
+    """Stands for a function of the user's in a model that was loaded: it is known again, and cannot be called."""
+
+    number: str
+
+    def __call__(self, *_: object) -> Tensor:
+        raise QuestionError("A function is not saved with a model; give the masking mode again to draw from it.")
+
+
+def number_of(function: Callable) -> str:
+    """A number that tells functions apart, and is the same in another process."""
+    if isinstance(function, ForgottenFunction):
+        return function.number
+    code = getattr(function, "__code__", None)
+    told_by = (code.co_code, repr(code.co_consts), code.co_names) if code else type(function).__qualname__
+    return f"{zlib.crc32(repr(told_by).encode()):08x}"
+
+
+@dataclass(frozen=True, eq=False)
 class RegionMode(MaskingMode):
-    """A mode of your own: function(n, (height, width), generator) → (n, height, width) bool, activated first."""
+    """A mode of your own: function(n, (height, width), generator) → (n, height, width) bool, activated first.
+
+    Two are the same if their functions have the same code, also in a model that was loaded.
+    """
 
     function: Callable[[int, Shape, torch.Generator], Tensor]
 
     def region(self, n: int, generator: torch.Generator) -> Tensor:
         return self.function(n, self.shape[:2], generator)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RegionMode) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
     def __repr__(self) -> str:
-        """With a number that tells functions apart, and is the same in another process."""
-        code = getattr(self.function, "__code__", None)
-        told_by = (code.co_code, repr(code.co_consts), code.co_names) if code else type(self.function).__qualname__
-        return f"RegionMode({self.shape}, {zlib.crc32(repr(told_by).encode()):08x})"
+        return f"RegionMode({tuple(self.shape)}, {number_of(self.function)})"
 
 
 @dataclass(frozen=True)
@@ -177,6 +211,10 @@ class ModeMixture(Staged):
             )
         if self.weights is not None and not (min(self.weights) >= 0 and 0 < sum(self.weights) < math.inf):
             raise QuestionError(f"The weights {self.weights} must be numbers of at least 0, and not all 0.")
+
+    @property
+    def masking_modes(self) -> tuple[Staged, ...]:
+        return self.modes
 
     def stages(self, shape: torch.Size, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         which = draw_index(self.weights or (1.0,) * len(self.modes), shape[0], generator)
@@ -213,6 +251,9 @@ class RegionEvidence(Workload):
         stage, _ = self.modes.stages(is_present.shape, generator)
         is_evidence = is_present & (stage == 0) & (stage > 0).any(1, keepdim=True)
         return Question(is_present & ~is_evidence, is_evidence)
+
+    def support(self, n: int) -> Support:
+        return Support.of_all(n, leaves_open=False)
 
 
 def scan_order(shape: Shape, number: int) -> tuple[int, ...]:

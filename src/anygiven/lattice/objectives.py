@@ -6,8 +6,9 @@ draw(...) returns a path and weights (B, N): the loss is −mean over rows of Σ
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, reduce
+from operator import or_
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from torch import Tensor
 from anygiven.lattice.masking_modes import Staged
 from anygiven.lattice.protocols import Canonical, Protocol, RandomOrder
 from anygiven.lattice.question import EVIDENCE, Path, draw_index, lowest, random_integers, random_subset
-from anygiven.lattice.workloads import Joint, Workload
+from anygiven.lattice.workloads import Joint, Support, Workload
 
 
 class Objective(ABC):
@@ -24,6 +25,20 @@ class Objective(ABC):
     @abstractmethod
     def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
         """A path and the weights (B, N) of its edges."""
+
+    def support(self, n: int) -> Support:
+        """The questions about n variables that it trains; by default any."""
+        return Support.of_all(n)
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        """The orders that it trains."""
+        return ()
+
+    @property
+    def masking_modes(self) -> tuple[Staged, ...]:
+        """Those that a network is told, in the order of their numbers."""
+        return ()
 
     @property
     def unshared(self) -> Objective:
@@ -46,6 +61,13 @@ class WholePath(Objective):
         path = self.protocol.path(self.workload.draw(is_present, generator), generator)
         return path, path.is_query.float()
 
+    def support(self, n: int) -> Support:
+        return self.workload.support(n)
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        return (self.protocol,)
+
 
 @dataclass(frozen=True)
 class Glimpse(Objective):
@@ -65,6 +87,13 @@ class Glimpse(Objective):
         drawn = self._exact_prefix(is_present, generator)
         prefix, weight = drawn if drawn is not None else self._weighted_prefix(is_present, generator)
         return _mean_of_the_unknown(prefix, is_present, weight)
+
+    def support(self, n: int) -> Support:
+        return self.workload.support(n)
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        return (self.protocol,)
 
     def _exact_prefix(self, is_present: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
         """Draw (|query|, prefix length) from its exact table, then the subset: no importance weights."""
@@ -129,6 +158,17 @@ class Blend(Objective):
     parts: tuple[Objective, ...]
     weights: tuple[float, ...]
 
+    def support(self, n: int) -> Support:
+        return reduce(or_, (part.support(n) for part in self.parts))
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        return tuple(protocol for part in self.parts for protocol in part.protocols)
+
+    @property
+    def masking_modes(self) -> tuple[Staged, ...]:
+        return next((part.masking_modes for part in self.parts if part.masking_modes), ())
+
     @property
     def unshared(self) -> Objective:
         return Blend(tuple(part.unshared for part in self.parts), self.weights)
@@ -163,10 +203,27 @@ class Alternating(Blend):
 
 
 @dataclass(frozen=True)
-class SharedPaths(Objective):
-    """A few paths for a whole batch, so that rows of one path need no padding; where nothing is missing."""
+class Refined(Objective):
+    """Another objective, drawn in its own way: it trains the same questions along the same orders."""
 
     objective: Objective
+
+    def support(self, n: int) -> Support:
+        return self.objective.support(n)
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        return self.objective.protocols
+
+    @property
+    def masking_modes(self) -> tuple[Staged, ...]:
+        return self.objective.masking_modes
+
+
+@dataclass(frozen=True)
+class SharedPaths(Refined):
+    """A few paths for a whole batch, so that rows of one path need no padding; where nothing is missing."""
+
     n_paths: int = 8
 
     @property
@@ -186,13 +243,12 @@ class SharedPaths(Objective):
 
 
 @dataclass(frozen=True)
-class Growing(Objective):
+class Growing(Refined):
     """Short pieces first: windows that grow from `shortest` to all variables until so much of the training is done.
 
     What is outside the window is not asked and costs nothing. All rows of a batch have the same window.
     """
 
-    objective: Objective
     shortest: int = 16
     until: float = 0.2
 
@@ -209,10 +265,9 @@ class Growing(Objective):
 
 
 @dataclass(frozen=True)
-class Window(Objective):
+class Window(Refined):
     """Another objective on neighbouring variables alone: `shortest` of them, all, or something between the two."""
 
-    objective: Objective
     shortest: int
     share: float
 
@@ -255,6 +310,14 @@ class ARDM(Objective):
         share = size / asked.sum(dim=1).clamp(min=1)
         return Path(torch.where(asked, 0, step)), asked * share[:, None]
 
+    def support(self, n: int) -> Support:
+        """The revealed prefix is evidence."""
+        return replace(self.workload.support(n), has_evidence=True)
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        return (self.protocol,)
+
 
 @dataclass(frozen=True)
 class Activations(Objective):
@@ -287,3 +350,11 @@ class Activations(Objective):
         is_told = torch.rand(mode.shape, generator=generator, dtype=torch.float64) < self.told
         path = Path.look(active, asked)
         return Path(path.step, torch.where(is_told, mode, 0)), asked * weight.unsqueeze(1)
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        return (self.modes,)
+
+    @property
+    def masking_modes(self) -> tuple[Staged, ...]:
+        return self.modes.masking_modes

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import or_
 
 import torch
 from torch import Tensor
@@ -16,8 +18,29 @@ from torch import Tensor
 from anygiven.lattice.question import Question, draw_index, random_integers, random_subset
 
 
+@dataclass(frozen=True)
+class Support:
+    """Which questions a law can draw: what it never draws is never trained."""
+
+    asked: frozenset[int]  # the variables that are ever query
+    has_evidence: bool  # whether anything is ever given
+    leaves_open: bool  # whether a variable is ever neither query nor evidence
+
+    @classmethod
+    def of_all(cls, n: int, has_evidence: bool = True, leaves_open: bool = True) -> Support:
+        return cls(frozenset(range(n)), has_evidence, leaves_open)
+
+    def __or__(self, other: Support) -> Support:
+        either = self.has_evidence or other.has_evidence, self.leaves_open or other.leaves_open
+        return Support(self.asked | other.asked, *either)
+
+
 class Workload(ABC):
     """A law of questions."""
+
+    def support(self, n: int) -> Support:
+        """Of questions about n variables; by default anything."""
+        return Support.of_all(n)
 
     @abstractmethod
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
@@ -36,6 +59,9 @@ class Joint(Workload):
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
         return Question(is_present, torch.zeros_like(is_present))
 
+    def support(self, n: int) -> Support:
+        return Support.of_all(n, has_evidence=False, leaves_open=False)
+
     def query_sizes(self, n: int) -> Tensor:
         sizes = torch.zeros(n + 1, dtype=torch.float64)
         sizes[n] = 1.0
@@ -50,6 +76,9 @@ class CardMask(Workload):
         n = is_present.sum(dim=1)
         size = random_integers(torch.ones_like(n), n, generator)
         return Question(random_subset(is_present, size, generator), torch.zeros_like(is_present))
+
+    def support(self, n: int) -> Support:
+        return Support.of_all(n, has_evidence=False)
 
     def query_sizes(self, n: int) -> Tensor:
         sizes = torch.full((n + 1,), 1.0 / max(n, 1), dtype=torch.float64)
@@ -67,6 +96,9 @@ class UniformEvidence(Workload):
         evidence = random_subset(is_present, size, generator)
         return Question(is_present & ~evidence, evidence)
 
+    def support(self, n: int) -> Support:
+        return Support.of_all(n, leaves_open=False)
+
 
 @dataclass(frozen=True)
 class BernoulliEvidence(Workload):
@@ -77,6 +109,9 @@ class BernoulliEvidence(Workload):
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
         coin = torch.rand(is_present.shape, generator=generator) < self.p
         return Question(is_present & ~coin, is_present & coin)
+
+    def support(self, n: int) -> Support:
+        return Support.of_all(n, leaves_open=False)
 
 
 @dataclass(frozen=True)
@@ -95,16 +130,38 @@ class KnownAsked(Workload):
             asked[list(self.asked)] = True
         return Question(is_present & asked, is_present & known & ~asked)
 
+    def support(self, n: int) -> Support:
+        asked = frozenset(self.asked or set(range(n)) - set(self.known))
+        if not (asked | set(self.known)) <= set(range(n)):
+            raise ValueError(f"the workload names a variable that is not among the {n}")
+        return Support(asked, bool(set(self.known) - asked), len(asked | set(self.known)) < n)
+
 
 @dataclass(frozen=True)
 class GapPatterns(Workload):
     """The gaps of the data itself: another row's gaps are asked, its present cells are evidence."""
 
-    patterns: Tensor  # (n, N) bool, is_present of the data
+    patterns: tuple[str, ...]  # different rows of is_present, such as "1101": the third cell is a gap
+    counts: tuple[int, ...]  # how many rows have each
+
+    @classmethod
+    def of(cls, is_present: Tensor) -> GapPatterns:
+        rows, counts = is_present.unique(dim=0, return_counts=True)
+        patterns = tuple("".join("1" if cell else "0" for cell in row) for row in rows.tolist())
+        return cls(patterns, tuple(counts.tolist()))
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        """(patterns, N) bool."""
+        return torch.tensor([[cell == "1" for cell in pattern] for pattern in self.patterns], dtype=torch.bool)
+
+    def support(self, n: int) -> Support:
+        if any(len(pattern) != n for pattern in self.patterns) or len(self.counts) != len(self.patterns):
+            raise ValueError(f"the patterns of gaps are not of {n} variables")
+        return Support.of_all(n, leaves_open=False)
 
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
-        row = torch.randint(len(self.patterns), (len(is_present),), generator=generator)
-        pattern = self.patterns[row]
+        pattern = self._rows[draw_index(self.counts, len(is_present), generator)]
         evidence = is_present & pattern
         query = is_present & ~pattern
         # A row without gaps asks nothing; ask one variable at random so that no draw is wasted.
@@ -129,6 +186,9 @@ class Mixture(Workload):
             query[which == k], evidence[which == k] = drawn.is_query, drawn.is_evidence
         return Question(query, evidence)
 
+    def support(self, n: int) -> Support:
+        return reduce(or_, (part.support(n) for part in self.parts))
+
 
 def mixture(parts: Sequence[Workload], weights: Sequence[float] | None = None) -> Mixture:
     """A mixture with equal weights unless told."""
@@ -148,6 +208,9 @@ class SomeOf(Workload):
         size = random_integers(torch.ones_like(n), n, generator)
         return self.workload.draw(random_subset(is_present, size, generator), generator)
 
+    def support(self, n: int) -> Support:
+        return replace(self.workload.support(n), leaves_open=True)
+
 
 @dataclass(frozen=True)
 class Beginning(Workload):
@@ -159,3 +222,6 @@ class Beginning(Workload):
         n = is_present.sum(dim=1)
         size = random_integers(torch.ones_like(n), n, generator)
         return self.workload.draw(is_present & (is_present.cumsum(1) <= size.unsqueeze(1)), generator)
+
+    def support(self, n: int) -> Support:
+        return replace(self.workload.support(n), leaves_open=True)

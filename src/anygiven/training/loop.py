@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -32,6 +31,7 @@ from anygiven.training.loss import PathLoss
 from anygiven.training.memory import keep_freed_memory
 from anygiven.training.optimizers import optimizers_for
 from anygiven.training.settings import Settings
+from anygiven.variables.rows import Data, Rows
 
 TIME_IS_UP = "time is up"
 TIMED_STEPS = 20  # how many steps are timed before the schedule is fitted to the time allowed
@@ -61,30 +61,7 @@ class Outcome:
     curve: list[tuple[int, float, float]] = field(default_factory=list)  # step, seconds, validation nats
 
 
-@dataclass(frozen=True)
-class Data:
-    """Cells (n, N, 4) and is_present (n, N); how much each row counts (n,), all alike if it is None."""
-
-    x: Tensor
-    is_present: Tensor
-    weight: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def rows(self, index) -> Data:
-        return Data(self.x[index], self.is_present[index], None if self.weight is None else self.weight[index])
-
-
 Watch = Callable[[AnyOrderModel, int, float], None]  # model, step, seconds spent
-
-
-class Rows(Protocol):
-    """What a run learns from: rows that are made when they are asked for, so that they need not fit in memory."""
-
-    def __len__(self) -> int: ...
-
-    def rows(self, index: Tensor) -> Data: ...
 
 
 def train(

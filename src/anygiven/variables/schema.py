@@ -35,6 +35,7 @@ from anygiven.variables.domains import (
     plain_text,
 )
 from anygiven.variables.marginals import Marginal, fit_marginal, weighted_values
+from anygiven.variables.modelled import Variables
 from anygiven.variables.stored import Stored, StoredColumn, StoredStorage
 from anygiven.variables.tables import (
     SECONDS_PER_DAY,
@@ -107,12 +108,16 @@ class _LeftOut(Exception):
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Variables):
     """The modelled columns in order, and those left out with the reason."""
 
     variables: tuple[Variable, ...]
     left_out: dict[str, str]
     backend: str
+    stored_type = StoredSchema
+
+    def name_of(self, variable: int) -> str:
+        return self.names[variable]
 
     @property
     def names(self) -> list[str]:

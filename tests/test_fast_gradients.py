@@ -5,7 +5,15 @@ import torch
 from torch import nn
 from torch.autograd import gradcheck
 
-from anygiven.networks.fast_gradients import PLACES, depthwise, fed_forward, masked_depthwise
+from anygiven.networks.fast_gradients import (
+    PLACES,
+    depthwise,
+    fed_forward,
+    masked_depthwise,
+    plain_depthwise,
+    plain_fed_forward,
+    plain_masked_depthwise,
+)
 
 
 def exact(*shape):
@@ -51,3 +59,28 @@ def test_fed_forward_in_several_pieces():
     found = torch.autograd.grad((fed_forward(*inputs) * weights).sum(), inputs)
     for mine, its in zip(found, expected, strict=True):
         assert torch.allclose(mine, its, rtol=1e-3, atol=1e-3)
+
+
+def with_gradients(map_of, *tensors):
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+    found = map_of(*leaves)
+    found.square().sum().backward()
+    return [found.detach(), *(leaf.grad for leaf in leaves)]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_the_plain_path_of_other_devices_is_the_same(stride):
+    """On the CPU both can be run: values and gradients are equal."""
+    torch.manual_seed(1)
+    x, weight = exact(2, 5, 6, 4), exact(4, 3, 3)
+    mask = (torch.rand(2, 9, 5, 6, 1) < 0.5).double()
+    layer = exact(4), exact(4), exact(12, 4), exact(4, 12)
+    pairs = [
+        (lambda a, b: depthwise(a, b, stride), lambda a, b: plain_depthwise(a, b, stride), (x, weight)),
+        (lambda a, b: masked_depthwise(a, b, mask, stride), lambda a, b: plain_masked_depthwise(a, b, mask, stride),
+         (x, weight)),
+        (fed_forward, plain_fed_forward, (x, *layer)),
+    ]  # fmt: skip
+    for fast, plain, tensors in pairs:
+        for ours, theirs in zip(with_gradients(fast, *tensors), with_gradients(plain, *tensors), strict=True):
+            assert torch.allclose(ours, theirs, atol=1e-10)

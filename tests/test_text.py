@@ -368,7 +368,7 @@ def test_command_line(density, tmp_path):
     for words, says in [
         (["fit", book, "--kind", "series", "--out", model], "no kind 'series'; use one of table, text, image"),
         (["fit", book, "--column", "a=count", "--out", model], "--column is for tables"),
-        (["fit", book, "--length", "8", "--out", model], "--length is for texts"),
+        (["fit", book, "--kind", "table", "--length", "8", "--out", model], "--length is for texts"),
         (["sample", tmp_path / "good.model", "--refine", "2", "--given", "the"], "--refine is for blanks"),
         (["sample", tmp_path / "good.model", "--steps", "²"], "not a whole number"),
         (["score", tmp_path / "good.model", book, "--query", "a"], "--query is for tables and images"),
@@ -378,4 +378,4 @@ def test_command_line(density, tmp_path):
         refused = CliRunner().invoke(app, [str(word) for word in words])
         assert says in str(refused.exception)
     refused = CliRunner().invoke(app, ["impute", str(model), str(book), "--out", str(tmp_path / "x.csv")])
-    assert "is a text model" in str(refused.exception)
+    assert "is a model of texts" in str(refused.exception)

@@ -28,10 +28,9 @@ DOMAINS = {
     "image": SharedDomain(Levels((5, 4, 3), 1), (4, 4)),
     "colour": SharedDomain(Levels((5, 4, 3), 3), (4, 4)),
 }
-KINDS = {"colour": "image"}
 PAIRS = [
     (network, world, head)
-    for network, kind in NETWORKS.items() for world in DOMAINS if KINDS.get(world, world) in kind.kinds
+    for network, kind in NETWORKS.items() for world, domains in DOMAINS.items() if kind.reads(domains)
     for head in (COLUMN_HEADS if world == "table" else ["mixture"])
 ]  # fmt: skip
 ORDERS = {"one by one": Canonical(), "random": RandomOrder(), "in groups": Budget(RandomOrder(), 2)}

@@ -36,13 +36,12 @@ WORLDS = {
     "colour": SharedDomain(Levels((5, 4, 3), 3), (3, 3)),
     "channels": SharedDomain(Levels((5, 4, 3)), (2, 2, 3)),
 }  # fmt: skip
-KIND = {"colour": "image", "channels": "image"}
 CASES = [
     pytest.param(name, world, id=f"{name}-{world}")
     for name, network in NETWORKS.items()
     if issubclass(network, PathNetwork)
     for world in WORLDS
-    if KIND.get(world, world) in network.kinds
+    if network.reads(WORLDS[world])
 ]
 PROTOCOLS = [
     Canonical(), RandomOrder(), Strided(3), Budget(RandomOrder(), 3), Canonical((8, 7, 6, 5, 4, 3, 2, 1, 0)),
@@ -237,12 +236,7 @@ def test_scans_need_no_mask_for_each_pair(shape, workload):
 
 @pytest.mark.parametrize(
     ("name", "world"),
-    [
-        (n, w)
-        for n, network in NETWORKS.items()
-        for w in ("text", "image", "channels")
-        if KIND.get(w, w) in network.kinds
-    ],
+    [(n, w) for n, network in NETWORKS.items() for w in ("text", "image", "channels") if network.reads(WORLDS[w])],
 )
 def test_looks_see_evidence_alone(name, world):
     torch.manual_seed(0)

@@ -152,7 +152,7 @@ def test_the_order_of_writes_syncs_and_renames(output, can_exchange, models, tmp
     made = output(tmp_path, models)
     calls = calls_of(made.act, can_exchange=can_exchange).calls
     assert unsynced_renames(calls) == []
-    assert [name for name, _ in calls].count("sync") == (4 if "Model" in output.__name__ else 1)
+    assert [name for name, _ in calls].count("sync") == (5 if "Model" in output.__name__ else 1)
 
 
 def test_the_checkpoint_is_removed_after_the_model_is_on_disk(table, tmp_path):

@@ -111,7 +111,7 @@ class Density(BaseEstimator):
 
     def _choose_architecture(self, n: int) -> Architecture:
         """By how much data there is, unless it is given."""
-        networks = networks_for(self.kind)
+        networks = networks_for(self.domains)
         if self.network not in ("auto", *networks):
             raise QuestionError(
                 f"There is no network {self.network!r} for {self.kind}s; use auto or one of {', '.join(networks)}."

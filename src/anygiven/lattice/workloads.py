@@ -198,30 +198,35 @@ def mixture(parts: Sequence[Workload], weights: Sequence[float] | None = None) -
 
 
 @dataclass(frozen=True)
-class SomeOf(Workload):
+class AboutSome(Workload):
     """The questions of another workload about some of the variables, a uniform number of them; the others are rest."""
 
     workload: Workload
 
+    @abstractmethod
+    def some(self, is_present: Tensor, size: Tensor, generator: torch.Generator) -> Tensor:
+        """So many (B,) of the present variables (B, N)."""
+
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
         n = is_present.sum(dim=1)
         size = random_integers(torch.ones_like(n), n, generator)
-        return self.workload.draw(random_subset(is_present, size, generator), generator)
+        return self.workload.draw(self.some(is_present, size, generator), generator)
 
     def support(self, n: int) -> Support:
         return replace(self.workload.support(n), leaves_open=True)
 
 
 @dataclass(frozen=True)
-class Beginning(Workload):
-    """The questions of another workload about the first variables, a uniform number of them: of shorter texts."""
+class SomeOf(AboutSome):
+    """Any of the variables."""
 
-    workload: Workload
+    def some(self, is_present: Tensor, size: Tensor, generator: torch.Generator) -> Tensor:
+        return random_subset(is_present, size, generator)
 
-    def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
-        n = is_present.sum(dim=1)
-        size = random_integers(torch.ones_like(n), n, generator)
-        return self.workload.draw(is_present & (is_present.cumsum(1) <= size.unsqueeze(1)), generator)
 
-    def support(self, n: int) -> Support:
-        return replace(self.workload.support(n), leaves_open=True)
+@dataclass(frozen=True)
+class Beginning(AboutSome):
+    """The first variables: questions about shorter texts."""
+
+    def some(self, is_present: Tensor, size: Tensor, generator: torch.Generator) -> Tensor:
+        return is_present & (is_present.cumsum(1) <= size.unsqueeze(1))

@@ -1,5 +1,7 @@
 """(cells, evidence) or (cells, path) → features."""
 
+from collections.abc import Sequence
+
 from anygiven.networks.absorbing import AbsorbingNetwork
 from anygiven.networks.mlp import ResidualMLP
 from anygiven.networks.path import PathNetwork, PathWalk
@@ -7,6 +9,7 @@ from anygiven.networks.path_convolutions import PathConvolutions
 from anygiven.networks.path_transformer import PathTransformer
 from anygiven.networks.transformer import MaskedTransformer
 from anygiven.networks.unet import AbsorbingUNet
+from anygiven.variables.domains import Domain
 
 NETWORKS: dict[str, type[AbsorbingNetwork] | type[PathNetwork]] = {
     "mlp": ResidualMLP,
@@ -17,9 +20,9 @@ NETWORKS: dict[str, type[AbsorbingNetwork] | type[PathNetwork]] = {
 }
 
 
-def networks_for(kind: str) -> list[str]:
-    """The names of the networks that read a "table", a "text" or an "image"."""
-    return [name for name, network in NETWORKS.items() if kind in network.kinds]
+def networks_for(domains: Sequence[Domain]) -> list[str]:
+    """The names of the networks that read such variables."""
+    return [name for name, network in NETWORKS.items() if network.reads(domains)]
 
 
 __all__ = [

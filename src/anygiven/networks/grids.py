@@ -11,14 +11,20 @@ from anygiven.errors import QuestionError
 from anygiven.variables.domains import Domain, Levels, SharedDomain
 
 
+def is_grid(domains: Sequence[Domain]) -> bool:
+    return isinstance(domains, SharedDomain) and len(domains.shape) >= 2 and isinstance(domains.domain, Levels)
+
+
 def grid_of(domains: Sequence[Domain]) -> tuple[Levels, tuple[int, int]]:
     """The domain of the pixels, and how many rows and columns the variables stand in.
 
     Channels that are variables of their own stand side by side, so that a row is width × channels long and the raster
     order of the grid has them innermost.
     """
-    if not (isinstance(domains, SharedDomain) and len(domains.shape) >= 2 and isinstance(domains.domain, Levels)):
+    if not is_grid(domains):
         raise QuestionError("Convolutions need pixels on a grid; use another network for tables and texts.")
+    assert isinstance(domains, SharedDomain)
+    assert isinstance(domains.domain, Levels)
     return domains.domain, (domains.shape[0], len(domains) // domains.shape[0])
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from anygiven.networks.absorbing import AbsorbingNetwork
 from anygiven.networks.embedding import CellFeatures
-from anygiven.variables.domains import Domain
+from anygiven.variables.domains import Domain, SharedDomain
 
 
 class ResidualBlock(nn.Module):
@@ -25,7 +25,10 @@ class ResidualBlock(nn.Module):
 
 
 class ResidualMLP(AbsorbingNetwork):
-    kinds = ("table",)
+    @classmethod
+    def reads(cls, domains: Sequence[Domain]) -> bool:
+        """Columns of a table, which have their own domains."""
+        return not isinstance(domains, SharedDomain)
 
     def __init__(self, domains: Sequence[Domain], width: int = 256, depth: int = 3, dropout: float = 0.1):
         super().__init__()

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from anygiven.lattice.question import NEVER
+from anygiven.variables.domains import Domain
 
 
 class PathNetwork(nn.Module, ABC):
     """(cells, step) → features (B, N, width) of every query variable, from the content of earlier steps alone."""
 
     settings: tuple[str, ...] = ("width", "depth", "dropout")  # what of an architecture it is built with
-    kinds: tuple[str, ...] = ("table", "text", "image")  # of variables that it reads
     sees_the_asked: bool = False  # whether what is asked together is seen together: a look then asks all at once
     lossless_slant: int = 0  # of a grid's lines that may be asked at once with the answers of raster order; 0: none
     width: int
+
+    @classmethod
+    def reads(cls, domains: Sequence[Domain]) -> bool:
+        """Whether it is made for such variables."""
+        return True
 
     @abstractmethod
     def forward(self, cells: Tensor, step: Tensor) -> Tensor: ...

@@ -23,7 +23,7 @@ from torch.nn.functional import pad
 from anygiven.lattice.masking_modes import N_SCANS, SLANTS, Slanted, scan_order
 from anygiven.lattice.question import EVIDENCE, NEVER
 from anygiven.networks.fast_gradients import depthwise, fed_forward, masked_depthwise
-from anygiven.networks.grids import Planes, grid_of
+from anygiven.networks.grids import Planes, grid_of, is_grid
 from anygiven.networks.hiding import hide
 from anygiven.networks.path import PathNetwork, PathWalk, asks, last_step
 from anygiven.variables.domains import Domain
@@ -205,8 +205,11 @@ class PathBlock(nn.Module):
 
 class PathConvolutions(PathNetwork):
     settings = ("width", "depth", "dropout", "kernel", "n_strides")
-    kinds = ("image",)
     sees_the_asked = True
+
+    @classmethod
+    def reads(cls, domains: Sequence[Domain]) -> bool:
+        return is_grid(domains)
 
     def __init__(
         self, domains: Sequence[Domain], width: int = 64, depth: int = 8, dropout: float = 0.0, kernel: int = 5,

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from anygiven.errors import require
 from anygiven.networks.absorbing import AbsorbingNetwork
-from anygiven.networks.grids import Planes, grid_of
+from anygiven.networks.grids import Planes, grid_of, is_grid
 from anygiven.networks.hiding import hide
 from anygiven.variables.domains import Domain
 
@@ -25,8 +25,11 @@ class AbsorbingUNet(AbsorbingNetwork):
     """
 
     settings = ("width", "depth", "dropout", "n_sizes")
-    kinds = ("image",)
     takes_masking_mode = True
+
+    @classmethod
+    def reads(cls, domains: Sequence[Domain]) -> bool:
+        return is_grid(domains)
 
     def __init__(
         self, domains: Sequence[Domain], width: int = 32, depth: int = 2, dropout: float = 0.0, n_sizes: int = 2

@@ -1,0 +1,247 @@
+"""Do the tests notice a wrong sign? Small faults put into the source one at a time, and the tests run on each.
+
+    python benchmarks/mutants.py                       150 mutants, about half an hour on one core
+    python benchmarks/mutants.py --n 20 --minutes 3    fewer, and no longer than that
+
+A mutant is one operator or constant of lattice/, heads/, inference/ or estimators/answers.py changed for another, in a
+copy of the tree. It is killed if a test of its module fails or takes too long. What is said to a person (docstrings,
+__repr__, error sentences), type hints, decorators and the `strict` of a zip are left as they are. Kept in
+results/mutants.json; --only takes mutants up again, as `file:line` of the survivors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "results" / "mutants.json"
+SOURCE = "src/anygiven"
+PLACES = ("lattice/*.py", "heads/*.py", "inference/*.py", "estimators/answers.py")
+HEAVY = ("torch", "numpy", "scipy.stats", "pandas", "polars", "sklearn.base", "pyarrow", "msgspec", "narwhals",
+         "safetensors.torch", "hypothesis", "pytest")  # fmt: skip
+TESTS = {  # of each folder, the quick and telling ones first
+    "lattice": ["truth/test_workload_laws.py", "contracts/test_lattice.py", "truth/test_masking_modes.py",
+                "truth/test_mask_laws.py"],
+    "heads": ["contracts/test_heads.py", "truth/test_laws_of_answers.py"],
+    "inference": ["truth/test_inference_laws.py", "truth/test_laws_of_answers.py", "test_answers.py"],
+    "estimators": ["truth/test_answer_laws.py", "test_answers.py", "truth/test_laws_of_answers.py"],
+}  # fmt: skip
+MORE = {"refining": ["truth/test_refining.py"]}  # of some files, before the others
+PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Add, ast.Sub), (ast.Mult, ast.Div),
+         (ast.And, ast.Or))  # fmt: skip
+SWAPS = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
+NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
+SPOKEN = ("__repr__", "_repr_html_", "title", "shown", "plot", "_plot_numbers", "_axis", "_width", "_png")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    file: str
+    line: int
+    before: str
+    after: str
+    start: int  # places in the file's bytes
+    end: int
+    is_bare: bool = False  # the name of a keyword: it cannot stand in brackets
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def applied(self, source: bytes) -> bytes:
+        after = self.after if self.is_bare else f"({self.after})"
+        return source[: self.start] + after.encode() + source[self.end :]
+
+
+def counted(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below this one that do something."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            is_spoken = isinstance(child, ast.FunctionDef) and child.name in SPOKEN
+            is_guard = isinstance(child, ast.keyword) and child.arg == "strict"
+            if (
+                isinstance(child, ast.AST)
+                and not is_spoken
+                and not is_guard
+                and not isinstance(child, ast.Raise | ast.JoinedStr)
+            ):
+                yield child
+                yield from counted(child)
+
+
+def changes(node: ast.AST) -> Iterator[ast.AST]:
+    """The node with one fault in it, in each way."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
+        yield _with(node, ops=[SWAPS[type(node.ops[0])](), *node.ops[1:]])
+    elif isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPS:
+        yield _with(node, op=SWAPS[type(node.op)]())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert):
+        yield node.operand
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        yield ast.Constant(1 - node.value if node.value in (0, 1) else node.value + 1)
+    elif isinstance(node, ast.Name) and node.id in NAMES:
+        yield ast.Name(NAMES[node.id])
+    elif isinstance(node, ast.Attribute) and node.attr in NAMES:
+        yield _with(node, attr=NAMES[node.attr])
+    elif isinstance(node, ast.keyword) and node.arg in NAMES:
+        yield _with(node, arg=NAMES[node.arg])
+
+
+def _with(node, **fields):
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Every mutant of a file that can be compiled."""
+    source = path.read_bytes()
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    found = []
+    for node in counted(ast.parse(source)):
+        for changed in changes(node):
+            start, end = (starts[row - 1] + column for row, column in
+                          ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)))  # fmt: skip
+            before, after = source[start:end].decode(), ast.unparse(changed)
+            mutant = Mutant(
+                str(path.relative_to(ROOT)), node.lineno, before, after, start, end, isinstance(node, ast.keyword)
+            )
+            found += [mutant] if _compiles(mutant, source) else []
+    return found
+
+
+def _compiles(mutant: Mutant, source: bytes) -> bool:
+    try:
+        compile(mutant.applied(source), mutant.file, "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def chosen(n: int, seed: int) -> list[Mutant]:
+    """Spread over the files, most from the long ones: in each file's share no mutant is likelier than another."""
+    rng, every = random.Random(seed), []
+    for place in PLACES:
+        for path in sorted((ROOT / SOURCE).glob(place)):
+            mine = mutants_of(path)
+            rng.shuffle(mine)
+            every += [((k + rng.random()) / len(mine), mutant) for k, mutant in enumerate(mine)]
+    return [mutant for _, mutant in sorted(every, key=lambda pair: pair[0])[:n]]
+
+
+def folder_of(file: str) -> str:
+    return file.removeprefix(f"{SOURCE}/").split("/")[0]
+
+
+def is_killed(mutant: Mutant, tree: Path, seconds: float) -> bool:
+    """Whether the tests fail on it; a mutant that never ends is killed too."""
+    target = tree / mutant.file
+    whole = target.read_bytes()
+    target.write_bytes(mutant.applied(whole))
+    try:
+        process = multiprocessing.get_context("fork").Process(target=run_tests, args=(mutant.file, tree))
+        process.start()
+        process.join(seconds)
+        if process.is_alive():
+            process.kill()
+            process.join()
+        return process.exitcode != 0
+    finally:
+        target.write_bytes(whole)
+
+
+def unchanged(folder: str) -> Mutant:
+    """No fault at all, in a file of this folder."""
+    path = next(path for place in PLACES for path in (ROOT / SOURCE).glob(place) if path.parent.name == folder)
+    return Mutant(str(path.relative_to(ROOT)), 0, "", "", 0, 0, is_bare=True)
+
+
+def run_tests(file: str, tree: Path) -> None:
+    """In a process of its own, which has the libraries but not yet anygiven."""
+    import hypothesis
+    import pytest
+
+    hypothesis.settings.register_profile("first", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
+    hypothesis.settings.load_profile("first")  # the first failure is enough; none is made smaller
+    os.chdir(tree)
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(tree / "src"))
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    tests = [tree / "tests" / test for test in [*MORE.get(Path(file).stem, []), *TESTS[folder_of(file)]]]
+    code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *(str(test) for test in tests if test.exists())])
+    assert sys.modules["anygiven"].__file__ == str(tree / SOURCE / "__init__.py")
+    os._exit(int(code))
+
+
+def run(mutants: list[Mutant], minutes: float, seconds: float) -> tuple[int, list[Mutant]]:
+    """How many were run, and those that no test noticed."""
+    deadline, survivors, done = time.monotonic() + 60 * minutes, [], 0
+    for name in HEAVY:
+        import_module(name)
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder).resolve() / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "results", "__pycache__", "experiments"))
+        for folder in sorted({folder_of(mutant.file) for mutant in mutants}):
+            if is_killed(unchanged(folder), tree, seconds):
+                raise SystemExit(f"The tests of {folder} fail on the source as it is; no mutant can be judged.")
+        for done, mutant in enumerate(mutants, 1):
+            started = time.monotonic()
+            is_noticed = is_killed(mutant, tree, seconds)
+            survivors += [] if is_noticed else [mutant]
+            said = f"{'killed' if is_noticed else 'survived':8} {time.monotonic() - started:5.1f} s"
+            print(f"{done:4d} {said}  {mutant.place}: {mutant.before} → {mutant.after}", file=sys.stderr, flush=True)
+            if time.monotonic() > deadline:
+                break
+    return done, survivors
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no mutant after that")
+    parser.add_argument("--seconds", type=float, default=90.0, help="the time limit of one mutant's tests")
+    parser.add_argument("--only", nargs="*", default=[], metavar="FILE:LINE", help="of these mutants only; not kept")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    mutants = chosen(arguments.n, arguments.seed)
+    mutants = [mutant for mutant in mutants if mutant.place in arguments.only or not arguments.only]
+    n, survivors = run(mutants, arguments.minutes, arguments.seconds)
+    result = {
+        "killed": n - len(survivors), "survived": len(survivors), "share": round((n - len(survivors)) / max(n, 1), 4),
+        "survivors": [[mutant.file, mutant.line, mutant.before, mutant.after] for mutant in survivors],
+        "command": " ".join(["python benchmarks/mutants.py", *sys.argv[1:]]), "seed": arguments.seed,
+        "seconds": round(time.perf_counter() - started, 1), "version": version("anygiven"),
+    }  # fmt: skip
+    if not arguments.only:
+        RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    print(json.dumps(result) if arguments.json else f"{result['killed']} of {n} mutants killed: {result['share']:.1%}")
+
+
+if __name__ == "__main__":
+    main()

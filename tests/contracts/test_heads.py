@@ -225,6 +225,27 @@ def test_some_columns_are_those_of_all(world):
     assert torch.allclose(part.entropy(), whole.entropy()[:, columns], atol=1e-5)
 
 
+def test_a_number_with_atoms_has_the_figures_of_its_law():
+    """Mean, std and cdf on the axis of scores: the atoms' masses and the density, summed."""
+    domains, conditionals = made("table, mixture")
+    points = torch.linspace(-30, 30, 120_001, dtype=torch.float64)
+    for column, domain in enumerate(domains):
+        if not isinstance(domain, Numeric) or domain.step is not None:
+            continue
+        one = conditionals.of(column)
+        atoms, p = one.atoms.double(), one.symbols.probabilities.double()  # (A,), (B, A + 1)
+        density = p[:, -1] * one.smooth.log_prob(points[:, None].float().expand(-1, BATCH)).double().exp() * 5e-4
+        mean = p[:, :-1] @ atoms + (density * points[:, None]).sum(0)
+        spread = (p[:, :-1] * (atoms - mean[:, None]) ** 2).sum(1) + (density * (points[:, None] - mean) ** 2).sum(0)
+        assert torch.allclose(one.mean.double(), mean, atol=2e-3)
+        assert torch.allclose(one.std.double(), spread.sqrt(), atol=5e-3)
+        for value in (-0.7, 0.0, 1.1):
+            below = (p[:, :-1] * (atoms <= value)).sum(1) + density[points <= value].sum(0)
+            assert torch.allclose(one.cdf(torch.tensor(value)).double(), below, atol=2e-3)
+            level = one.cdf(one.quantile(0.37))
+            assert (level >= 0.37 - 1e-4).all()
+
+
 # ------------------------------------------------------------------ one column head
 
 

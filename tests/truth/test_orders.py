@@ -1,22 +1,10 @@
-"""Ensembles of orders: as many as asked, all different, each naming every variable once."""
+"""Scanning orders, and what is known to be lost by asking several at once."""
 
-import pytest
 import torch
 
-from anygiven.inference import losses_by_evidence, order_ensemble, random_orders, scan_orders
+from anygiven.inference import losses_by_evidence, random_orders, scan_orders
 from anygiven.lattice import Canonical
 from anygiven.variables.rows import Data
-
-
-@pytest.mark.parametrize("n", [1, 2, 8])
-def test_an_ensemble_has_so_many_different_orders(n):
-    orders = order_ensemble(6, n, seed=3)
-    assert len(orders) == n
-    assert orders[0] == Canonical()
-    assert len({order.order for order in orders}) == n
-    assert all(sorted(order.order) == list(range(6)) for order in orders[1:])
-    assert order_ensemble(6, n, seed=3) == orders
-    assert n == 1 or order_ensemble(6, n, seed=4) != orders
 
 
 def test_scans_come_before_random_orders():

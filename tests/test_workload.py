@@ -163,6 +163,23 @@ def test_words_are_resolved_to_the_papers_laws():
             resolve()
 
 
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: KnownAsked((9,)), "not among the 3"),
+        (lambda: BernoulliEvidence(1), "below 1"),
+        (lambda: BernoulliEvidence(float("nan")), "below 1"),
+        (lambda: mixture([]), "at least one workload"),
+        (lambda: mixture([Joint(), CardMask()], [-1, 2]), "at least 0"),
+        (lambda: mixture([Joint(), CardMask()], [0, 0]), "not all 0"),
+        (lambda: mixture([Joint()], [1, 2]), "one weight for each"),
+    ],
+)
+def test_workloads_that_cannot_be_are_one_sentence(make, says):
+    with pytest.raises(QuestionError, match=says):
+        ag.TabularDensity(workload=make(), **QUICK).fit(FRAME)
+
+
 def test_fit_leaves_the_callers_random_state_and_threads(tmp_path):
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002

@@ -125,6 +125,10 @@ class Density(BaseEstimator):
     ) -> list[Outcome]:
         """Train on rows for the workload; `told_by` are arrays by which a checkpoint knows the data."""
         domains, objective = self.variables_.domains, self.workload_.objective
+        try:
+            objective.support(len(domains))
+        except ValueError as error:
+            raise QuestionError(f"The workload does not fit what is modelled: {error}.") from None
         recipe = Recipe(domains, self.architecture_, objective, self._settings(n), self._device)
         fingerprint = fingerprint_of(recipe, str(self.workload), *told_by) if self.checkpoint else ""
         self.model_, outcomes = fit_models(

@@ -6,6 +6,7 @@ To add one, write a class here: the CLI, the docs and the contract tests find it
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from operator import or_
 import torch
 from torch import Tensor
 
+from anygiven.errors import QuestionError
 from anygiven.lattice.question import Question, draw_index, random_integers, random_subset
 
 
@@ -106,6 +108,10 @@ class BernoulliEvidence(Workload):
 
     p: float = 0.5
 
+    def __post_init__(self):
+        if not 0 <= self.p < 1:
+            raise QuestionError(f"The probability of evidence is {self.p}; it must be at least 0 and below 1.")
+
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
         coin = torch.rand(is_present.shape, generator=generator) < self.p
         return Question(is_present & ~coin, is_present & coin)
@@ -178,6 +184,12 @@ class Mixture(Workload):
     parts: tuple[Workload, ...]
     weights: tuple[float, ...]
 
+    def __post_init__(self):
+        if not self.parts or len(self.parts) != len(self.weights):
+            raise QuestionError("A mixture needs at least one workload, and one weight for each.")
+        if not (min(self.weights) >= 0 and 0 < sum(self.weights) < math.inf):
+            raise QuestionError("The weights of a mixture must be numbers of at least 0, and not all 0.")
+
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
         which = draw_index(self.weights, len(is_present), generator)
         query, evidence = torch.zeros_like(is_present), torch.zeros_like(is_present)
@@ -192,9 +204,8 @@ class Mixture(Workload):
 
 def mixture(parts: Sequence[Workload], weights: Sequence[float] | None = None) -> Mixture:
     """A mixture with equal weights unless told."""
-    weights = weights or [1.0] * len(parts)
-    total = sum(weights)
-    return Mixture(tuple(parts), tuple(w / total for w in weights))
+    drawn = Mixture(tuple(parts), tuple(weights or [1.0] * len(parts)))
+    return Mixture(drawn.parts, tuple(weight / sum(drawn.weights) for weight in drawn.weights))
 
 
 @dataclass(frozen=True)

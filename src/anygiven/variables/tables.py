@@ -288,7 +288,8 @@ def number_of(value: Any, storage: Storage) -> float:
 
 
 def _number_of(value: Any, storage: Storage) -> float:
-    if storage.is_time and isinstance(value, (int, float, np.number)):
+    is_bare = isinstance(value, (int, float, np.number)) and not isinstance(value, np.timedelta64)  # a np.number too
+    if storage.is_time and is_bare:
         raise TypeError("a bare number has no unit")
     if storage.kind == "timedelta":
         return float(pd.Timedelta(value).total_seconds())

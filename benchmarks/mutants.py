@@ -5,7 +5,8 @@
 
 A mutant is one operator or constant of lattice/, heads/, inference/ or estimators/answers.py changed for another, in a
 copy of the tree. It is killed if a test of its module fails or takes too long. What is said to a person (docstrings,
-__repr__, error sentences), type hints, decorators and the `strict` of a zip are left as they are. Kept in
+__repr__, error sentences), type hints, decorators and the `strict` of a zip are left as they are, and so are constants
+of a module and default values: how many nodes a quadrature has is a choice, which no test can call wrong. Kept in
 results/mutants.json; --only takes mutants up again, as `file:line` of the survivors.
 """
 
@@ -35,9 +36,9 @@ PLACES = ("lattice/*.py", "heads/*.py", "inference/*.py", "estimators/answers.py
 HEAVY = ("torch", "numpy", "scipy.stats", "pandas", "polars", "sklearn.base", "pyarrow", "msgspec", "narwhals",
          "safetensors.torch", "hypothesis", "pytest")  # fmt: skip
 TESTS = {  # of each folder, the quick and telling ones first
-    "lattice": ["truth/test_workload_laws.py", "contracts/test_lattice.py", "truth/test_masking_modes.py",
-                "truth/test_mask_laws.py"],
-    "heads": ["contracts/test_heads.py", "truth/test_laws_of_answers.py"],
+    "lattice": ["truth/test_lattice_laws.py", "truth/test_workload_laws.py", "contracts/test_lattice.py",
+                "truth/test_masking_modes.py", "truth/test_mask_laws.py", "test_workload.py"],
+    "heads": ["contracts/test_heads.py", "truth/test_energy.py", "truth/test_laws_of_answers.py"],
     "inference": ["truth/test_inference_laws.py", "truth/test_laws_of_answers.py", "test_answers.py"],
     "estimators": ["truth/test_answer_laws.py", "test_answers.py", "truth/test_laws_of_answers.py"],
 }  # fmt: skip
@@ -71,7 +72,7 @@ class Mutant:
 def counted(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes below this one that do something."""
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list"):
+        if name in ("annotation", "returns", "decorator_list", "defaults", "kw_defaults") or is_setting(node, name):
             continue
         for child in value if isinstance(value, list) else [value]:
             is_spoken = isinstance(child, ast.FunctionDef) and child.name in SPOKEN
@@ -84,6 +85,15 @@ def counted(node: ast.AST) -> Iterator[ast.AST]:
             ):
                 yield child
                 yield from counted(child)
+
+
+def is_setting(node: ast.AST, name: str) -> bool:
+    """Whether this is the value of a constant or of a field's default: SIZE = 3, n: int = 3."""
+    if isinstance(node, ast.AnnAssign):
+        return name == "value" and isinstance(node.value, ast.Constant)
+    targets = getattr(node, "targets", []) if isinstance(node, ast.Assign) else []
+    names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+    return name == "value" and bool(names) and all(one.isupper() for one in names)
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:

@@ -84,6 +84,8 @@ class PretendedCuda(TorchFunctionMode):
             if any(t is not None for t in tensors):
                 return torch.ops.aten.index_put_(view, tensors, value)
             return torch.ops.aten.copy_(view, value.expand(view.shape))
+        if function is torch.Tensor.contiguous and isinstance(args[0], FakeTensor):
+            return torch.ops.aten.clone(args[0])
         if function is torch.Tensor.__invert__:
             return torch.bitwise_not(*args)
         if function is torch.Tensor.log_softmax and isinstance(args[0], FakeTensor):

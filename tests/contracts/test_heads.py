@@ -12,6 +12,7 @@ import torch
 
 from anygiven.heads import (
     COLUMN_HEADS,
+    Categorical,
     ColumnHead,
     JointHead,
     LevelMixture,
@@ -22,6 +23,7 @@ from anygiven.heads import (
     joint_head_for,
 )
 from anygiven.heads.mixtures import KernelMixture, Logistic, Normal
+from anygiven.heads.smooth import solved
 from anygiven.variables.domains import (
     HIGH,
     LOW,
@@ -60,7 +62,8 @@ N_COMPONENTS = {"symbols": 0, "levels as masses": 0}
 
 
 def test_no_head_is_forgotten():
-    assert set(COLUMN_HEADS.values()) == {c for c in ColumnHead.__subclasses__() if c.__module__.startswith("anygiven")}
+    every = {c for kind in ColumnHead.__subclasses__() for c in (kind, *kind.__subclasses__())}
+    assert set(COLUMN_HEADS.values()) == {c for c in every if c.__module__.startswith("anygiven")}
     assert {TableHead, SharedHead} == set(JointHead.__subclasses__())
 
 
@@ -69,11 +72,18 @@ def made(world: str, seed: int = 0, columns=None):
     domains, kind = WORLDS[world]
     torch.manual_seed(seed)
     head = joint_head_for(WIDTH, domains, N_COMPONENTS.get(world, 3), kind)
-    for parameter in head.parameters():
-        parameter.data.add_(0.5 * torch.randn_like(parameter))
+    moved(head, 0.5).eval()
     shape = (BATCH, WIDTH) if world.startswith("table") else (BATCH, len(domains), WIDTH)
     with torch.no_grad():
         return domains, head(torch.randn(shape), columns)
+
+
+def moved(head, far: float):
+    """The head with weights that have left their start, as far as keeps what they give in proportion."""
+    for parameter in head.parameters():
+        fan_in = parameter.shape[1] if parameter.dim() == 2 else 1
+        parameter.data.add_(far * torch.randn_like(parameter) / max(1.0, fan_in / WIDTH) ** 0.5)
+    return head
 
 
 @pytest.fixture(params=WORLDS)
@@ -99,8 +109,9 @@ def cells_of(domain):
         low, high = low[high - low > 1e-3], high[high - low > 1e-3]  # nothing is between neighbouring atoms
         weights = np.ones(len(low))
     else:
-        low = high = np.linspace(-30, 30, 200_001)
-        weights = np.full(len(low), low[1] - low[0])
+        t = np.linspace(-6, 6, 200_001)  # close in the middle, and as far as the widest component reaches
+        low = high = np.sinh(t)
+        weights = np.cosh(t) * (t[1] - t[0])
     smooth = np.zeros((len(low), 4))
     smooth[:, SYMBOL], smooth[:, LOW], smooth[:, HIGH] = domain.n_symbols - 1, low, high
     return np.concatenate([atoms, smooth]), np.concatenate([np.ones(len(atoms)), weights])
@@ -181,12 +192,11 @@ def test_draws_follow_the_law(found):
         if isinstance(domain, Numeric):
             is_smooth, one = draws[:, :, c, SYMBOL] == domain.n_symbols - 1, conditionals.of(column).smooth
             edges = torch.as_tensor(domain.edges[1:-1]).float()
-            values = (
-                edges[:, None].expand(-1, BATCH) if len(edges) else one.quantile(torch.tensor([[0.1], [0.5], [0.9]]))
-            )
+            levels = torch.tensor([[0.1], [0.5], [0.9]]).expand(-1, BATCH)
+            values = edges[:, None].expand(-1, BATCH) if len(edges) else one.quantile(levels).clamp(-7, 7)
             for value in values:
                 below = ((draws[:, :, c, HIGH] <= value) & is_smooth).double().sum(0) / is_smooth.double().sum(0)
-                assert (below - one.cdf(value))[is_smooth.sum(0) > 2000].abs().max() < 0.04
+                assert ((below - one.cdf(value)).abs() < 0.04)[is_smooth.sum(0) > 2000].all()
 
 
 def test_temperature_sharpens_every_column_as_its_own_conditional_would_be(found):
@@ -239,6 +249,10 @@ def test_a_number_with_atoms_has_the_figures_of_its_law():
         spread = (p[:, :-1] * (atoms - mean[:, None]) ** 2).sum(1) + (density * (points[:, None] - mean) ** 2).sum(0)
         assert torch.allclose(one.mean.double(), mean, atol=2e-3)
         assert torch.allclose(one.std.double(), spread.sqrt(), atol=5e-3)
+        for k, atom in enumerate(one.atoms):  # a mass there, a density beside it
+            assert torch.allclose(one.log_prob(atom.expand(BATCH)).double(), p[:, k].log(), atol=1e-4)
+        beside = one.symbols.log_probabilities[:, -1] + one.smooth.log_prob(torch.full((BATCH,), 0.123))
+        assert torch.allclose(one.log_prob(torch.full((BATCH,), 0.123)), beside, atol=1e-5)
         for value in (-0.7, 0.0, 1.1):
             below = (p[:, :-1] * (atoms <= value)).sum(1) + density[points <= value].sum(0)
             assert torch.allclose(one.cdf(torch.tensor(value)).double(), below, atol=2e-3)
@@ -246,16 +260,80 @@ def test_a_number_with_atoms_has_the_figures_of_its_law():
             assert (level >= 0.37 - 1e-4).all()
 
 
+@pytest.mark.parametrize("name", COLUMN_HEADS)
+def test_features_of_each_column_are_read_as_shared_ones_are(name):
+    """(B, N, width) with the same features for every variable answers as (B, width)."""
+    torch.manual_seed(0)
+    head = moved(joint_head_for(WIDTH, TABLE, 3, name), 0.5).eval()
+    features, columns = torch.randn(BATCH, WIDTH), torch.tensor([5, 1, 3])
+    each = features[:, None].expand(-1, len(TABLE), -1)
+    with torch.no_grad():
+        drawn = head(features).sample(torch.Generator().manual_seed(0))
+        assert torch.allclose(head(each).log_prob(drawn), head(features).log_prob(drawn), atol=1e-4)
+        some = head(each, columns).log_prob(drawn[:, columns])
+        assert torch.allclose(some, head(features).log_prob(drawn)[:, columns], atol=1e-4)
+        changed = each.clone()
+        changed[:, 1] += 1.0  # of one column only
+        moved_by = (head(changed).log_prob(drawn) - head(each).log_prob(drawn)).abs().amax(0)
+    assert moved_by[1] > 1e-3
+    assert (moved_by[torch.arange(len(TABLE)) != 1] < 1e-6).all()
+
+
+def test_categories_have_the_figures_of_their_masses():
+    p = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1]])
+    one, index = Categorical(p.log()), torch.arange(4.0)
+    mean = (p * index).sum(1)
+    assert torch.allclose(one.mean, mean)
+    assert torch.allclose(one.std, ((p * index**2).sum(1) - mean**2).sqrt(), atol=1e-5)
+    assert one.mode.tolist() == [3, 0]
+    assert torch.allclose(one.cdf(torch.tensor([1.0, 0.5])), torch.tensor([0.3, 0.7]), atol=1e-6)
+    assert one.quantile(torch.tensor([0.29, 0.71])).tolist() == [1, 1]
+    assert torch.allclose(one.entropy(), -(p * p.log()).sum(1))
+    assert torch.allclose(one.temperature(0.5).probabilities, p**2 / (p**2).sum(1, keepdim=True), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_levels", [4, 16, 33, 100])
+def test_the_mean_of_levels_is_that_of_their_masses(n_levels):
+    """Few levels are summed border by border, many by an integral; one row or several."""
+    torch.manual_seed(1)
+    for rows in (1, 6):
+        shape = (rows, 3, 1)
+        pixel = PixelMixture(torch.randn(rows, 3), 0.5 * torch.randn(shape), 0.1 + 0.3 * torch.rand(shape),
+                             torch.zeros(rows, 3, 0), n_levels)  # fmt: skip
+        levels = LevelMixture(pixel)
+        assert torch.allclose(pixel.mean[..., 0], levels.table.mean, atol=0.02 * n_levels)
+        assert torch.allclose(levels.mean, levels.table.mean)
+        assert torch.allclose(levels.table.probabilities.sum(-1), torch.ones(rows), atol=1e-4)
+
+
 # ------------------------------------------------------------------ one column head
+
+
+@pytest.mark.parametrize("level", [1e-6, 0.2, 0.5, 0.999])
+def test_a_level_is_found_between_any_two_ends(level):
+    """Of a cdf with a flat stretch in the middle, from ends near and far."""
+    mixture = KernelMixture(torch.zeros(1, 2).double(), torch.tensor([[-50.0, 50.0]]).double(),
+                            torch.tensor([[1.0, 0.01]]).double(), Normal())  # fmt: skip
+    wanted = torch.tensor([level]).double()
+    for far in (60.0, 1e4):
+        ends = torch.tensor([-far]).double(), torch.tensor([far]).double()
+        found = solved(mixture.cdf, lambda z: mixture.log_prob(z).exp(), *ends, wanted)
+        assert float(mixture.cdf(found)) == pytest.approx(level, rel=1e-4)
+    calls = []
+
+    def counted(z):
+        calls.append(1)
+        return mixture.cdf(z)
+
+    solved(counted, lambda z: mixture.log_prob(z).exp(), *(torch.tensor([f]).double() for f in (-60, 60)), wanted)
+    assert len(calls) < 40  # closed in on: not sixty halves
 
 
 @pytest.fixture(params=[(name, is_grid) for name in COLUMN_HEADS for is_grid in (False, True)], ids=str)
 def smooth(request):
     name, is_grid = request.param
     torch.manual_seed(0)
-    head = COLUMN_HEADS[name](WIDTH, 3, 5, is_grid)
-    for parameter in head.parameters():
-        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    head = moved(COLUMN_HEADS[name](WIDTH, 3, 5, is_grid), 0.3).eval()
     with torch.no_grad():
         return head(torch.randn(BATCH, WIDTH), torch.tensor([2, 0])).each(lambda tensor: tensor[:, 1].double())
 

@@ -1,4 +1,4 @@
-"""What an Answer adds to the law of a column: the user's units, one row or many, and the right summary under each name."""
+"""What an Answer adds to the law of a column: the user's units, one row or many, the right summary for each name."""
 
 import numpy as np
 import pandas as pd

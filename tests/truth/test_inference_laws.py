@@ -17,6 +17,7 @@ from anygiven.inference import (
     nearly_independent,
     order_ensemble,
     random_orders,
+    refine,
     scan_orders,
     surest_first,
 )
@@ -254,6 +255,8 @@ def test_surest_first_reveals_equal_numbers_the_surest_ones(model):
     walk.t = 1
     walk.step += 1
     assert surest_first(2)(walk, entropy).all()  # the last step takes what is left
+    walk.t, walk.step = 5, walk.step + 4
+    assert surest_first(2)(walk, entropy).all()  # and so does one after the last
     some = walk_of(model, asked("qe.q", 1))
     only = surest_first(2)(some, torch.tensor([[0.5, 0.1]]))
     assert some.columns.tolist() == [0, 3]
@@ -317,3 +320,25 @@ def test_a_path_of_groups_asks_its_members_apart(model):
     assert torch.allclose(edges[:, 1:3].sum(1).double(), apart, atol=1e-4)
     assert torch.allclose(edges[:, 3].double(), truth(model, x, asked("eeeq", len(x))), atol=1e-4)
     assert (edges[:, 0] == 0).all()
+
+
+def test_refining_reports_how_far_it_is_and_keeps_what_is_known(model):
+    x, shares = all_states()[:6], []
+    question = asked("qqeq", 6)
+    refined = refine(model, x, question, 3, torch.Generator().manual_seed(0), report=shares.append)
+    assert shares == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert torch.equal(refined[:, 2], x[:, 2])
+    assert refine(model, x, question, 0, torch.Generator()) is x
+    assert refine(model, x, asked("e.e.", 6), 3, torch.Generator()) is x
+
+
+def test_the_bound_is_found_in_parts_of_any_size(model, monkeypatch):
+    """Each draw is independent of how many rows are scored at a time, and wide rows are taken few at a time."""
+    x = all_states()[:9]
+    monkeypatch.setattr(likelihood_module, "MAX_VARIABLES", 2)  # narrower than a row: one at a time
+    model.looks = 0
+    assert elbo(model, x, 1, torch.Generator().manual_seed(0)).shape == (9,)
+    assert model.looks == 9
+    model.looks = 0
+    log_prob(model, x, asked("qqqq", 9))
+    assert model.looks == 9 * N

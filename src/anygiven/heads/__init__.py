@@ -6,14 +6,21 @@ from anygiven.heads.atoms import AtomsPlusContinuous
 from anygiven.heads.categorical import Categorical, CategoricalHead
 from anygiven.heads.conditional import Conditional
 from anygiven.heads.conditionals import Conditionals, JointHead
+from anygiven.heads.energy import ACEHead, EnergyDensity, EnergyHead
 from anygiven.heads.levels import LevelMixture, PixelHead, PixelMixture
 from anygiven.heads.mixtures import KernelMixture, MixtureHead
 from anygiven.heads.shared import SharedCategories, SharedConditionals, SharedHead, SharedPixels
 from anygiven.heads.smooth import ColumnHead, Smooth
+from anygiven.heads.spline import SplineHead
 from anygiven.heads.table import TableConditionals, TableHead, smooth_log_prob
 from anygiven.variables.domains import Domain, SharedDomain
 
-COLUMN_HEADS: dict[str, type[ColumnHead]] = {"mixture": MixtureHead}  # of a table's numeric columns
+COLUMN_HEADS: dict[str, type[ColumnHead]] = {  # of a table's numeric columns
+    "mixture": MixtureHead,
+    "spline": SplineHead,
+    "energy": EnergyHead,
+    "ace": ACEHead,
+}
 
 
 def joint_head_for(width: int, domains: Sequence[Domain], n_components: int = 8, head: str = "mixture") -> JointHead:
@@ -24,8 +31,8 @@ def joint_head_for(width: int, domains: Sequence[Domain], n_components: int = 8,
 
 
 __all__ = [
-    "COLUMN_HEADS", "AtomsPlusContinuous", "Categorical", "CategoricalHead", "ColumnHead", "Conditional",
-    "Conditionals", "JointHead", "KernelMixture", "LevelMixture", "MixtureHead", "PixelHead", "PixelMixture",
-    "SharedCategories", "SharedConditionals", "SharedHead", "SharedPixels", "Smooth", "TableConditionals", "TableHead",
-    "joint_head_for", "smooth_log_prob",
+    "COLUMN_HEADS", "ACEHead", "AtomsPlusContinuous", "Categorical", "CategoricalHead", "ColumnHead", "Conditional",
+    "Conditionals", "EnergyDensity", "EnergyHead", "JointHead", "KernelMixture", "LevelMixture", "MixtureHead",
+    "PixelHead", "PixelMixture", "SharedCategories", "SharedConditionals", "SharedHead", "SharedPixels", "Smooth",
+    "SplineHead", "TableConditionals", "TableHead", "joint_head_for", "smooth_log_prob",
 ]  # fmt: skip

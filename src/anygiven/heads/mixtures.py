@@ -11,14 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from anygiven.heads.conditional import in_double, uniform
-from anygiven.heads.smooth import ColumnHead, Function, Smooth, outputs
+from anygiven.heads.smooth import ENTRIES, ColumnHead, Function, Smooth, inside, normal_levels, outputs, solved
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
-LEAST_LEVEL = 1e-9  # quantiles further out are those of this level
-MAX_ITERATIONS = 100
-N_PARTS = 32
 FINEST_LOG_SCALE, WIDEST_LOG_SCALE = -7.5, 3.0
-ENTRIES = 2**22  # numbers of a table at a time
+N_NODES = 49  # of a component, in a quadrature
 WIDE_SCALES = (0.6, 2.4)  # of components, beyond each of which the nodes are four times as many
 LEAST_WEIGHT = 1e-5  # components below it do not move a mean
 NARROW = 1e-2  # intervals narrower than this many scales are density × width
@@ -142,30 +139,18 @@ class KernelMixture(Smooth):
         return (self.kernel.cdf(self._standard(value)) * self.log_weights.exp()).sum(-1)
 
     def quantile(self, level: Tensor | float) -> Tensor:
-        """Between the components' own quantiles: closed in on in two rounds, then by Newton's steps while they stay
-        inside what is known, else by halves."""
-        level = torch.as_tensor(level, dtype=self.loc.dtype, device=self.loc.device).clamp(LEAST_LEVEL, 1 - LEAST_LEVEL)
+        """Between the components' own quantiles."""
+        level = inside(level, self.loc)
         own = self.loc + self.scale * self.kernel.inverse_cdf(level).unsqueeze(-1)  # (…, K)
-        low, high = own.amin(-1), own.amax(-1)
-        weights, shares = self.log_weights.exp(), torch.arange(1, N_PARTS).to(low) / N_PARTS
-        for _ in range(2):
-            width = (high - low) / N_PARTS
-            inner = low + (high - low) * shares.view(-1, *[1] * low.dim())  # (parts − 1, …)
-            passed = (self.cdf(inner) < level).sum(0)
-            low, high = low + width * passed, low + width * (passed + 1)
-        z = (low + high) / 2
-        for _ in range(MAX_ITERATIONS):
-            t = self._standard(z)
-            missed = (weights * self.kernel.cdf(t)).sum(-1) - level
-            low, high = torch.where(missed < 0, z, low), torch.where(missed < 0, high, z)
-            density = (weights * self.kernel.log_density(t).exp() / self.scale).sum(-1)
-            newton = z - missed / density.clamp(min=1e-30)
-            after = torch.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
-            # Newton has about squared the error of the step before; halves go on until nothing is left to halve.
-            if bool(((after - z).abs() <= torch.finfo(z.dtype).eps ** 0.7 * (1 + z.abs())).all()):
-                return after
-            z = after
-        return z
+        weights = self.log_weights.exp()
+
+        def cdf(z: Tensor) -> Tensor:
+            return (weights * self.kernel.cdf(self._standard(z))).sum(-1)
+
+        def density(z: Tensor) -> Tensor:
+            return (weights * self.kernel.log_density(self._standard(z)).exp() / self.scale).sum(-1)
+
+        return solved(cdf, density, own.amin(-1), own.amax(-1), level)
 
     def _grid(self, n: int) -> Tensor:
         """(…, n) points from the 1e-4 to the 1−1e-4 quantile."""
@@ -181,6 +166,14 @@ class KernelMixture(Smooth):
             for k in range(self.loc.shape[-1])
         ]
         return -(self.log_weights.exp() * torch.stack(parts, dim=-1)).sum(-1)
+
+    def quadrature(self) -> tuple[Tensor, Tensor]:
+        """Of each component, as likely as it is; nothing has to be inverted."""
+        levels, weights = normal_levels(N_NODES, self.loc)
+        nodes = self.kernel.inverse_cdf(inside(levels, self.loc))
+        z = self.loc.unsqueeze(-1) + self.scale.unsqueeze(-1) * nodes  # (…, K, nodes)
+        shares = self.log_weights.exp().unsqueeze(-1) * weights
+        return z.flatten(-2).movedim(-1, 0), shares.flatten(-2).movedim(-1, 0)
 
     def mixed(self, others: Sequence[KernelMixture], log_shares: Sequence[Tensor]) -> KernelMixture:
         """All components together, each as likely as its member makes it."""

@@ -113,7 +113,7 @@ class SharedHead(JointHead):
     Levels have a mixture of so many discretised logistics, or with none a mass for each level; symbols have masses.
     """
 
-    def __init__(self, width: int, domains: SharedDomain, n_components: int = 0):
+    def __init__(self, width: int, domains: SharedDomain, n_components: int):
         super().__init__()
         self.n_variables = len(domains)
         domain, frequencies = domains.domain, torch.as_tensor(domains.domain.frequencies, dtype=torch.float32)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from anygiven.heads import AtomsPlusContinuous, Categorical, Smooth, smooth_log_prob
-from anygiven.heads.mixtures import LEAST_LEVEL
+from anygiven.heads.smooth import LEAST_LEVEL
 from anygiven.variables.domains import ON_GRID, OTHER, CategoricalDomain, Domain, Numeric, open_ended
 from anygiven.variables.marginals import LOG_SQRT_2PI, SCORE_LIMIT
 

@@ -17,7 +17,7 @@ from anygiven.datasets.novels import novels
 from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
 from anygiven.estimators.text import Chunks
-from anygiven.estimators.workload import text_workload
+from anygiven.estimators.workload import text_objective
 from anygiven.lattice import (
     Blend,
     Budget,
@@ -129,7 +129,7 @@ def hour_model(run, length: int) -> tuple[AnyOrderModel, dict]:
         model.load_state_dict(load_file(place / "model.safetensors"))
         return model.eval(), json.loads((place / "facts.json").read_text())
     watch = text_curve(run, held_chunks(length, 2 if smoke else 200, "valid"))
-    model, outcome = fit(run, "path", text_workload("any").objective, length, watch, **batch_of(run, length))
+    model, outcome = fit(run, "path", text_objective("any"), length, watch, **batch_of(run, length))
     facts = {"parameters": model.n_parameters, "steps": outcome.steps, "train_seconds": outcome.seconds,
              "curve": watch.points}  # fmt: skip
     if not smoke:

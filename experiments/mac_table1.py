@@ -24,7 +24,7 @@ from _novels import (
     text_curve,
     without_neighbours,
 )
-from anygiven.estimators.workload import text_workload
+from anygiven.estimators.workload import text_objective
 from anygiven.lattice import ARDM, Blend, CardMask, Glimpse, Growing, Joint, SharedPaths, WholePath
 
 SCORING = Growing(SharedPaths(Blend((WholePath(Joint()), WholePath(CardMask())), (0.5, 0.5))))
@@ -32,8 +32,8 @@ EQ7 = Glimpse(CardMask(), cardinality=True)
 METHODS = {  # network, objective, what differs
     "MAC": ("transformer", EQ7, {}),
     "ARDM": ("transformer", ARDM(Joint()), {}),
-    "whole path": ("path", text_workload("any").objective, {}),
-    "left to right": ("path", text_workload("joint").objective, {}),
+    "whole path": ("path", text_objective("any"), {}),
+    "left to right": ("path", text_objective("joint"), {}),
     "whole path, scoring": ("path", SCORING, {}),
     "MAC, plain": ("transformer", EQ7, {"adjust": without_neighbours, "muon": False, "learning_rate": 2e-3}),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from _novels import LAPTOP, PAPER
-from anygiven.estimators.workload import text_workload
+from anygiven.estimators.workload import text_objective
 from anygiven.networks.attention import Attended
 from anygiven.networks.path_transformer import NONE
 from path_parts import Variant, draw, measured, table
@@ -32,7 +32,7 @@ def asking_from_content(model) -> None:
     network.attended = attended
 
 
-NOW = text_workload("any").objective
+NOW = text_objective("any")
 METHODS = {
     "as it is": Variant(objective=NOW),
     "without QK-norm": Variant(without_normalising, NOW),

@@ -1,17 +1,20 @@
 """A workload is resolved once and saved with the model: what was trained is known after loading, object or word."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 import anygiven as ag
-from anygiven.errors import AnyGivenWarning, QuestionError
-from anygiven.estimators.workload import TrainedWorkload, image_workload, table_workload, text_workload
+from anygiven.errors import AnyGivenWarning, ModelFolderError, QuestionError
+from anygiven.estimators.workload import TrainedWorkload, image_workload, table_workload, text_objective
 from anygiven.lattice import (
     ARDM,
     BernoulliEvidence,
     Blend,
+    Canonical,
     CardMask,
     GapPatterns,
     Glimpse,
@@ -22,6 +25,7 @@ from anygiven.lattice import (
     Question,
     RegionMode,
     RightToLeft,
+    Slanted,
     Support,
     UniformEvidence,
     WholePath,
@@ -118,31 +122,147 @@ def test_laws_that_are_none_are_refused():
         to_json({"a": np.zeros(2)})
 
 
-def test_supports():
-    n = 4
-    everything = frozenset(range(n))
-    assert Joint().support(n) == Support(everything, False, False)
-    assert CardMask().support(n) == Support(everything, False, True)
-    assert UniformEvidence().support(n) == Support(everything, True, False)
-    assert KnownAsked((0,), (2,)).support(n) == Support(frozenset({2}), True, True)
-    assert KnownAsked((0,)).support(n) == Support(frozenset({1, 2, 3}), True, False)
-    assert mixture([Joint(), KnownAsked((0,), (2,))]).support(n) == Support(everything, True, True)
-    assert ARDM(Joint()).support(n) == Support(everything, True, False)
-    with pytest.raises(ValueError, match="not among"):
-        KnownAsked((9,)).support(n)
+def pairs(support):
+    """Who was known, and who unknown, where each was asked."""
+    rows = zip(support.is_known.tolist(), support.is_unknown.tolist(), strict=True)
+    return [tuple({j for j, seen in enumerate(row) if seen} for row in both) for both in rows]
+
+
+def test_supports_are_those_of_the_laws():
+    """Drawn, and by hand: (known, unknown) of each variable where it was asked; a variable is unknown to itself."""
+    assert pairs(Support.of(WholePath(Joint()), 3)) == [(set(), {0, 1, 2}), ({0}, {1, 2}), ({0, 1}, {2})]
+    marginals = pairs(Support.of(WholePath(CardMask()), 3))
+    assert marginals == [(set(), {0, 1, 2}), ({0}, {0, 1, 2}), ({0, 1}, {0, 1, 2})]
+    anything = Support.of(ARDM(Joint()), 3)
+    assert pairs(anything) == [({0, 1, 2} - {i}, {0, 1, 2}) for i in range(3)]
+    some = Support.of(ARDM(KnownAsked((0,), (2,))), 4)
+    assert pairs(some) == [(set(), set()), (set(), set()), ({0}, {1, 2, 3}), (set(), set())]
+    assert some.is_asked.tolist() == [False, False, True, False]
+    assert some.is_given.tolist() == [True, False, False, False]
+    with_gaps = Support.of(ARDM(KnownAsked((0,), (2,))), 4, [0])
+    assert pairs(with_gaps)[2] == ({0}, {0, 1, 2, 3})
+    assert Support.of(WholePath(CardMask()), 3).leaves_open
+    assert not Support.of(WholePath(Joint()), 3).leaves_open
+    assert Support.of(WholePath(Joint()), 3, [1]).leaves_open
+    both = Support.of(WholePath(mixture([Joint(), KnownAsked((2,), (0,))])), 3)
+    assert pairs(both)[0] == ({2}, {0, 1, 2})
+
+
+@pytest.mark.parametrize("n", [1, 2, 40, 400])
+def test_what_trains_everything_has_no_strange_pairs(n):
+    rows = torch.ones(1, n, dtype=torch.bool)
+    parts = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (30, n)))
+    question = Question(parts == 0, parts == 1)
+    for objective in (ARDM(Joint()), text_objective("any")):
+        support = Support.of(objective, n)
+        assert support.is_asked.all()
+        assert support.never_given(question) == []
+        assert support.never_open(question, at_once=True) == []
+    assert Support.of(WholePath(Joint()), n).never_open(Question(rows, ~rows)) == []
 
 
 def test_questions_that_no_training_asked():
     nothing = torch.zeros(1, 3, dtype=torch.bool)
     first = torch.tensor([[True, False, False]])
     whole, some, given = Question(~nothing, nothing), Question(first, nothing), Question(~first, first)
-    joint = TrainedWorkload("joint", WholePath(Joint()))
-    assert joint.untrained(whole, True) == ([], [])
-    assert joint.untrained(some, True) == ([], ["something left open"])
-    assert joint.untrained(some, False) == ([], [])  # to a model that looks it is not yet revealed
-    assert joint.untrained(given, True) == ([], ["something given"])
-    assert TrainedWorkload("joint", WholePath(Joint()), has_gaps=True).untrained(some, True) == ([], [])
-    assert TrainedWorkload("x", ARDM(KnownAsked((0,), (2,)))).untrained(given, True) == ([1], [])
+    last = Question(first.flip(1), nothing)
+    joint = TrainedWorkload("joint", WholePath(Joint()), 3)
+    assert joint.never_asked(whole) == []
+    assert joint.has_strange_shape(whole) == []
+    assert joint.has_strange_shape(some) == ["nothing was ever left open"]
+    assert joint.has_strange_shape(given) == ["nothing was ever given"]
+    assert joint.support.never_open(some) == []  # to a model that looks it is not yet revealed
+    assert joint.support.never_open(last) == [(2, 0), (2, 1)]
+    assert joint.support.never_open(whole, at_once=True) == [(1, 0), (2, 0), (2, 1)]
+    assert TrainedWorkload("joint", WholePath(Joint()), 3, (1, 2)).has_strange_shape(some) == []
+    assert TrainedWorkload("x", ARDM(KnownAsked((0,), (2,))), 3).never_asked(given) == [1]
+
+
+CHAIN = np.random.default_rng(0).normal(size=(120, 1)) + 0.1 * np.random.default_rng(1).normal(size=(120, 3))
+CHAINED = pd.DataFrame(CHAIN, columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("workload", "query", "given", "says"),
+    [
+        ({"known": ["b"], "asked": ["a"]}, "a", {"c": 2.0}, "c was never given where a was asked"),
+        ({"known": ["b"], "asked": ["a"]}, "a", {}, "b was never left open where a was asked"),
+        ({"known": ["b"], "asked": ["a"]}, "a", {"b": 1.0}, None),
+        ({"known": ["b"], "asked": ["a"]}, "c", {"b": 1.0}, "c was never asked"),
+        ("gaps", "a", {}, "c was never left open where a was asked"),
+        ("gaps", "b", {"a": 1.0, "c": 1.0}, None),
+        (WholePath(Joint(), Canonical()), "c", {}, "a was never left open where c was asked"),
+        ("joint", "a", {"b": 1.0}, "b was never given where a was asked"),
+        ("marginals", "c", {"a": 1.0}, None),
+        ("marginals", "a", {"c": 1.0}, "c was never given where a was asked"),
+        ("any", "a", {"c": 1.0}, None),
+    ],
+)
+def test_a_conditional_that_was_never_trained_says_so(workload, query, given, says, tmp_path):
+    """Before saving and after loading; the same for a table that is filled."""
+    frame = CHAINED.assign(b=CHAINED.b.mask(CHAINED.b > 1)) if workload == "gaps" else CHAINED
+    density = ag.TabularDensity(workload=workload, **QUICK).fit(frame)
+    density.save(tmp_path / "m")
+    for one in (density, ag.load(tmp_path / "m")):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", AnyGivenWarning)
+            one.conditional(query, given)
+        assert [says in str(one.message) for one in said] == ([True] if says else [])
+
+
+def test_filling_and_texts_and_expected_pixels_say_so_too():
+    density = ag.TabularDensity(workload="joint", **QUICK).fit(CHAINED)
+    with pytest.warns(AnyGivenWarning, match="b was never given where a was asked"):
+        density.impute(CHAINED.head(3).assign(a=np.nan))
+    text = ag.TextDensity(length=6, workload="joint", **QUICK).fit("abcabd" * 60)
+    for ask in (lambda: text.conditional(query=1, given="a__b"), lambda: text.fill("ab__ab"),
+                lambda: text.sample(given="ab"), lambda: text.bits_per_character("abca")):  # fmt: skip
+        with pytest.warns(AnyGivenWarning, match="nothing was ever"):
+            ask()
+    pictures = np.random.default_rng(0).integers(0, 2, (60, 3, 3)).astype(np.uint8)
+    images = ag.ImageDensity(workload="joint", **QUICK).fit(pictures)
+    with pytest.warns(AnyGivenWarning, match="nothing was ever given"):
+        images.expected(pictures[0], np.eye(3, dtype=bool))
+
+
+def test_a_model_says_what_it_was_fitted_for():
+    assert (
+        "workload={'known': ['b'], 'asked': ['a']}"
+        in ag.TabularDensity(workload={"known": ["b"], "asked": ["a"]}, **QUICK).fit(CHAINED).describe()
+    )
+
+
+def test_a_model_of_another_kind_is_not_called_damaged(tmp_path):
+    ag.TabularDensity(**QUICK).fit(CHAINED).save(tmp_path / "m")
+    for other in (ag.ImageDensity, ag.TextDensity):
+        with pytest.raises(ModelFolderError, match=r"another kind of data \(table\); use anygiven.load"):
+            other.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"workload": {"known": ["a", "b", "c"]}}, "asks nothing"),
+        ({"workload": {"known": None, "asked": ["c"]}}, "is not a workload"),
+        ({"workload": {"known": "ab"}}, "is not a workload"),
+        ({"workload": WholePath(Joint(), Canonical((0, 1)))}, "each of the 3 variables once"),
+        ({"workload": WholePath(Joint(), Slanted((3, 3), 2))}, "are not 3 variables"),
+        ({"n_components": 0}, "at least 1"),
+        ({"device": "meta"}, "There is no device"),
+        ({"schema": "x"}, "must be a dict"),
+        ({"checkpoint": 3}, "path of a folder"),
+        ({"batch_size": 10**6}, "batch_size"),
+        ({"members": 1000}, "members"),
+    ],
+)
+def test_options_that_cannot_be_are_one_sentence(options, says):
+    with pytest.raises(QuestionError, match=says):
+        ag.TabularDensity(**{**QUICK, **options}).fit(CHAINED)
+
+
+def test_variables_are_not_both_known_and_asked():
+    with pytest.raises(QuestionError, match="both known and asked"):
+        KnownAsked((0,), (0,))
 
 
 def test_words_are_resolved_to_the_papers_laws():
@@ -156,8 +276,7 @@ def test_words_are_resolved_to_the_papers_laws():
     assert not image_workload("any", "unet", (4, 4)).trains_canonical_order
     assert image_workload("joint", "unet", (4, 4)).trains_canonical_order
     assert len(image_workload("modes", "unet", (4, 4)).objective.masking_modes) == 7
-    assert text_workload("any").support(8) == Support(frozenset(range(8)), True, True)
-    for resolve in (lambda: table_workload("all", density.schema_, present), lambda: text_workload("gaps"),
+    for resolve in (lambda: table_workload("all", density.schema_, present), lambda: text_objective("gaps"),
                     lambda: image_workload(3, "unet", (4, 4))):  # fmt: skip
         with pytest.raises(QuestionError, match="is not a workload"):
             resolve()

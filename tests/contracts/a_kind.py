@@ -77,7 +77,7 @@ class SeriesDensity(Density):
         levels = sorted(set(X))
         self.variables_ = Moments(CategoricalDomain(tuple(levels), tuple(X.count(v) for v in levels)), self.length)
         self.architecture_ = self._choose_architecture(len(windows))
-        self.workload_ = text_workload(self.workload, self.architecture_.network)
+        self.workload_ = text_workload(self.workload, self.length, self.architecture_.network)
         x = self.variables_.encode(windows)
         data = Data(x, torch.ones(x.shape[:2], dtype=torch.bool))
         outcomes = self._learn(lambda seed: [data.rows(part) for part in hold_out(len(data), seed)], len(x), (X,))

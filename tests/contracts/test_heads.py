@@ -67,15 +67,15 @@ def test_no_head_is_forgotten():
     assert {TableHead, SharedHead} == set(JointHead.__subclasses__())
 
 
-def made(world: str, seed: int = 0, columns=None):
-    """The head's conditionals of random features, with weights that have moved from their start."""
+def made(world: str, seed: int = 0, columns=None, times: int = 1):
+    """The head's conditionals of random features, so many times, with weights that have moved from their start."""
     domains, kind = WORLDS[world]
     torch.manual_seed(seed)
     head = joint_head_for(WIDTH, domains, N_COMPONENTS.get(world, 3), kind)
     moved(head, 0.5).eval()
     shape = (BATCH, WIDTH) if world.startswith("table") else (BATCH, len(domains), WIDTH)
     with torch.no_grad():
-        return domains, head(torch.randn(shape), columns)
+        return domains, head(torch.randn(shape).repeat(times, *[1] * (len(shape) - 1)), columns)
 
 
 def moved(head, far: float):
@@ -175,10 +175,12 @@ def test_entropy_is_that_of_the_law(found):
             assert torch.allclose(entropy[:, c], expected, atol=0.02)
 
 
-def test_draws_follow_the_law(found):
-    domains, conditionals = found
-    generator = torch.Generator().manual_seed(0)
-    draws = torch.stack([conditionals.sample(generator) for _ in range(N_DRAWS)])  # (n, B, C, 4)
+@pytest.mark.parametrize("world", WORLDS)
+def test_draws_follow_the_law(world):
+    domains, conditionals = made(world)
+    many, generator = made(world, times=N_DRAWS // 30)[1], torch.Generator().manual_seed(0)
+    drawn = torch.cat([many.sample(generator) for _ in range(30)])
+    draws = drawn.view(N_DRAWS, BATCH, *drawn.shape[1:])  # (n, B, C, 4)
     for c, column in enumerate(conditionals.columns.tolist()):
         domain = domains[column]
         weights, log_p, cells = law(domains, conditionals, c)

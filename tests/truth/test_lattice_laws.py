@@ -1,4 +1,4 @@
-"""Small laws of the lattice: prefixes, lines, groups, supports, what is refused; by hand or by enumeration."""
+"""Small laws of the lattice: prefixes, lines, groups, what is refused; by hand or by enumeration."""
 
 from itertools import combinations
 
@@ -228,19 +228,7 @@ def test_mixtures_of_modes_may_have_weights_of_zero_but_not_only_those():
         ModeMixture(())
 
 
-# ------------------------------------------------------------------ supports, storing
-
-
-def test_supports_say_what_is_asked_given_and_left_open():
-    support = Joint().support(3)
-    assert (support.has_evidence, support.leaves_open, support.asked) == (False, False, {0, 1, 2})
-    some = KnownAsked((0,), (2,)).support(3)
-    assert (some.has_evidence, some.leaves_open, some.asked) == (True, True, {2})
-    rest = KnownAsked((0,)).support(3)
-    assert (rest.has_evidence, rest.leaves_open, rest.asked) == (True, False, {1, 2})
-    for wrong in (KnownAsked((3,)), KnownAsked((0,), (5,))):
-        with pytest.raises(ValueError, match="not among the 3"):
-            wrong.support(3)
+# ------------------------------------------------------------------ storing
 
 
 def test_probabilities_and_weights_may_be_zero_where_that_means_something():

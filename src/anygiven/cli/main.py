@@ -152,12 +152,12 @@ def fit(
     out: Annotated[Path, typer.Option(help="Where the model folder goes.")],
     minutes: Annotated[float, typer.Option(help="Time at most, from start to end.")] = 4.0,
     workload: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Which questions will be asked: any, joint, marginals, conditionals; of tables also bernoulli, gaps; "
-            "of images also modes, random."
+            "of images also modes, random. By default any."
         ),
-    ] = "any",
+    ] = None,
     known: Annotated[str, typer.Option(help="Columns that will always be known, comma-separated.")] = "",
     asked: Annotated[str, typer.Option(help="Columns that will be asked, with --known.")] = "",
     network: Annotated[str, typer.Option(help="auto, mlp, transformer, path; for images convolutions, unet.")] = "auto",
@@ -188,6 +188,10 @@ def fit(
     """Learn a table, a text or images. Killed on the way, the same command goes on where it was."""
     if not minutes > 0:
         raise QuestionError("--minutes must be greater than zero.")
+    if asked and not known:
+        raise QuestionError("--asked needs --known: say what will be known.")
+    if known and workload is not None:
+        raise QuestionError("--known says what will be asked, and so does --workload; leave one of them out.")
     _check_out(out)
     commands, options = commands_for(kind or kind_of_file(table)), {
         "--known": known, "--asked": asked, "--column": column or None, "--length": length, "--alphabet": alphabet,
@@ -195,8 +199,8 @@ def fit(
     }  # fmt: skip
     commands.check("fit", options)
     common = {
-        "workload": workload, "network": network, "max_minutes": minutes, "device": device, "random_state": seed,
-        "checkpoint": str(checkpoint_of(out)),
+        "workload": workload or "any", "network": network, "max_minutes": minutes, "device": device,
+        "random_state": seed, "checkpoint": str(checkpoint_of(out)),
     }  # fmt: skip
     with _told_what_is_kept(out):
         commands.fit(table, out, common, options, as_json)

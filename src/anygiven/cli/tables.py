@@ -6,11 +6,13 @@ import csv
 import gzip
 import io
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
@@ -18,7 +20,7 @@ from anygiven.cli.answers import answer_question
 from anygiven.cli.commands import Commands, Options, listed, whole_number
 from anygiven.cli.outputs import check_not_read, tell
 from anygiven.disk import is_stream, write_whole
-from anygiven.errors import QuestionError
+from anygiven.errors import AnyGivenWarning, QuestionError
 from anygiven.estimators import TabularDensity
 from anygiven.estimators.language import parse_given
 from anygiven.variables.files import CSV, GAPS, PARQUET, Dialect, long_cells, open_text, read_file
@@ -103,14 +105,19 @@ def _override(text: str) -> Any:
     return kind, low, high
 
 
-def _example_question(density) -> str:
-    names = density.schema_.names
-    given = density.sample(1, random_state=0)
-    import narwhals as nw
-
-    value = nw.from_native(given, eager_only=True)[names[0]].to_list()[0]
+def _example_question(density: TabularDensity) -> str:
+    """About the last column that was ever asked, given the first that was ever known with it."""
+    names, support = density.schema_.names, density.workload_.support
+    asked = int(support.is_asked.nonzero()[-1])
+    known = [i for i in support.is_known[asked].nonzero().squeeze(1).tolist() if i != asked]
+    if not known:
+        return f'"{names[asked]}"'
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AnyGivenWarning)
+        given = density.sample(1, random_state=0)
+    value = nw.from_native(given, eager_only=True)[names[known[0]]].to_list()[0]
     shown = f"{value:g}" if isinstance(value, float) else f"'{value}'" if isinstance(value, str) else value
-    return f'"{names[-1]} | {names[0]}={shown}"' if len(names) > 1 else f'"{names[0]}"'
+    return f'"{names[asked]} | {names[known[0]]}={shown}"'
 
 
 def score_table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 import warnings
 from abc import abstractmethod
@@ -107,6 +108,8 @@ class Density(BaseEstimator):
         self._began = time.monotonic()
         check_options(self.get_params(deep=False))
         self.seed_, self._device = seed_of(self.random_state), device_of(self.device)
+        if not (self.checkpoint is None or isinstance(self.checkpoint, str | os.PathLike)):
+            raise QuestionError(f"checkpoint is {self.checkpoint!r}; it must be the path of a folder.")
         self.checkpoint_ = self.checkpoint
 
     def _choose_architecture(self, n: int) -> Architecture:
@@ -125,10 +128,7 @@ class Density(BaseEstimator):
     ) -> list[Outcome]:
         """Train on rows for the workload; `told_by` are arrays by which a checkpoint knows the data."""
         domains, objective = self.variables_.domains, self.workload_.objective
-        try:
-            objective.support(len(domains))
-        except ValueError as error:
-            raise QuestionError(f"The workload does not fit what is modelled: {error}.") from None
+        self.workload_.check()
         recipe = Recipe(domains, self.architecture_, objective, self._settings(n), self._device)
         fingerprint = fingerprint_of(recipe, str(self.workload), *told_by) if self.checkpoint else ""
         self.model_, outcomes = fit_models(
@@ -160,16 +160,23 @@ class Density(BaseEstimator):
         """Whether the model scores a whole path in one pass."""
         return isinstance(self.model_, PathModel)
 
-    def _warn_untrained(self, question: Question) -> None:
-        """Say so where the workload trained no such question."""
-        never, strange = self.workload_.untrained(question, self._reads_paths)
+    def _warn_untrained(self, question: Question, at_once: bool = False) -> None:
+        """Say so where the workload trained no such question; what is asked `at_once` is seen in one look."""
+        workload, named = self.workload_, self.variables_.name_of
+        never = workload.never_asked(question)
         if never:
-            names = ", ".join(self.variables_.name_of(variable) for variable in never[:MOST_NAMED])
+            names = ", ".join(named(variable) for variable in never[:MOST_NAMED])
             self._say(f"The model was fitted for other questions: {names} was never asked in training, so this answer "
                       "is close to its marginal; fit with workload='any' to ask it.")  # fmt: skip
+        strange = workload.has_strange_shape(question) if self._reads_paths else []
+        for pairs, verb in ((workload.support.never_given(question), "given"),
+                            (workload.support.never_open(question, at_once), "left open")):  # fmt: skip
+            if pairs and not strange:
+                i, j = pairs[0]
+                strange.append(f"{named(j)} was never {verb} where {named(i)} was asked")
         if strange:
-            self._say(f"The workload {self.workload_.stated!r} never trained questions with {' and '.join(strange)}; "
-                      "fit with workload='any' to ask this.")  # fmt: skip
+            self._say(f"The model was fitted for other questions: {' and '.join(strange)}; this answer may be far off; "
+                      "fit with workload='any' to ask it.")  # fmt: skip
 
     @staticmethod
     def _say(sentence: str) -> None:
@@ -207,6 +214,10 @@ class Density(BaseEstimator):
 
     @classmethod
     def _from_stored(cls, stored: StoredModel) -> Self:
+        if stored.config.kind != cls.kind:
+            raise ModelFolderError(
+                f"{stored.folder} is a model of another kind of data ({stored.config.kind}); use anygiven.load."
+            )
         try:
             density = cls._without_weights(stored)
         except (AnyGivenError, ValueError, TypeError, KeyError, IndexError, RuntimeError, ArithmeticError, MemoryError):
@@ -235,10 +246,11 @@ class Density(BaseEstimator):
         check_against_weights(config.architecture, n_members, len(stored.shapes), stored.n_weights)
         kind = cls.variables_type
         density.variables_ = kind.from_stored(read_stored(stored.schema, kind.stored_type))
-        density.workload_ = TrainedWorkload.from_json(read_stored(stored.workload, StoredWorkload))
-        density.workload = density.workload_.stated
         if len(density.domains) > MAX_VARIABLES:
             raise ValueError("there are more variables than can be")
+        workload = read_stored(stored.workload, StoredWorkload)
+        density.workload_ = TrainedWorkload.from_json(workload, len(density.domains))
+        density.workload = density.workload_.stated
         with torch.device("meta"):
             density.model_ = joined([build_model(density.domains, density.architecture_, 0) for _ in range(n_members)])
         if shapes_of(density.model_.state_dict()) != stored.shapes:
@@ -249,14 +261,15 @@ class Density(BaseEstimator):
     def _try_out(self) -> None:
         """Touch what answers rely on: a folder whose parts do not fit is refused when it is read, not when asked."""
         self.variables_.try_out()
-        self.workload_.support(len(self.domains))
+        self.workload_.check()
         self.describe()
 
     def _describe_training(self) -> str:
-        """ "1,504 steps in 12 s (time is up …)"."""
+        """ "1,504 steps in 12 s (time is up …), for workload='any'"."""
         r = self.report_
         more = "; it was still getting better: more minutes would help" if r.get("is_cut_short") else ""
-        return f"{r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']}{more})"
+        stated = f"for workload={self.workload_.stated!r}"
+        return f"{r['steps']:,} steps in {r['seconds']:.0f} s ({r['stopped']}{more}), {stated}"
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):

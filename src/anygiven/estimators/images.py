@@ -209,6 +209,9 @@ class ImageDensity(Density):
         network = "convolutions" if self.network == "auto" else self.network
         if self.kernel is not None and self.kernel % 2 == 0:
             raise QuestionError(f"The kernel is {self.kernel}; it must be odd, so that it has a middle.")
+        shortest = min(self.variables_.size[:2])
+        if self.n_sizes is not None and 2 ** (self.n_sizes - 1) > shortest:
+            raise QuestionError(f"n_sizes is {self.n_sizes}; halved so often, nothing is left of {shortest} pixels.")
         n_channels = self.variables_.domain.n_channels
         if self.n_components == 0 and n_channels > 1:
             raise QuestionError("Pixels of several channels need a mixture; use n_components=10 or element='channel'.")
@@ -339,6 +342,7 @@ class ImageDensity(Density):
         """The mean of every pixel that is not known, given those that are (height, width[, channels]), as floats."""
         self._check_fitted()
         x, known = self._encode_known(image, given)
+        self._warn_untrained(Question(~known, known), at_once=True)
         means = expected(self.model_, x, known)[0, :, : self.variables_.domain.n_channels].numpy()
         means = means.reshape(1, *self.variables_.size)
         return self.variables_.shown(means, self.variables_.white_of(image, known))[0]

@@ -41,10 +41,10 @@ POSITIVE, COUNT, COUNT_OR_NONE = Number(0, is_open=True), Number(1, is_whole=Tru
 SEED = Number(0, high=2**62, is_whole=True)  # so that torch can still count on from it
 OPTIONS = {
     "width": COUNT, "depth": COUNT, "kernel": COUNT, "n_sizes": COUNT, "n_strides": Number(1, high=8, is_whole=True),
-    "batch_size": COUNT, "max_steps": COUNT, "orders": Number(1, high=10**5, is_whole=True),
-    "tried_orders": Number(0, high=10**5, is_whole=True), "n_heads": COUNT, "length": COUNT, "members": COUNT,
-    "n_components": COUNT_OR_NONE, "dropout": Number(0, high=1), "max_minutes": POSITIVE,
-    "learning_rate": POSITIVE, "weight_decay": Number(0),
+    "batch_size": Number(1, high=2**16 + 1, is_whole=True), "max_steps": COUNT,
+    "orders": Number(1, high=10**5, is_whole=True), "tried_orders": Number(0, high=10**5, is_whole=True),
+    "n_heads": COUNT, "length": COUNT, "members": Number(1, high=65, is_whole=True), "n_components": COUNT_OR_NONE,
+    "dropout": Number(0, high=1), "max_minutes": POSITIVE, "learning_rate": POSITIVE, "weight_decay": Number(0),
 }  # fmt: skip
 
 
@@ -89,8 +89,10 @@ def device_of(device: Any) -> torch.device:
     try:
         found = torch.device(device)
         torch.zeros(1, device=found)
+        if found.type == "meta":
+            raise RuntimeError("it holds no values")
     except (RuntimeError, TypeError, AssertionError, NotImplementedError):
-        raise QuestionError(f"There is no device {device!r} here; use 'auto', 'cpu', 'cuda' or 'mps'.") from None
+        raise QuestionError(f"There is no device {device!r} here; use 'auto', which takes what there is.") from None
     return found
 
 

@@ -154,6 +154,8 @@ class TabularDensity(Density):
         `sample_weight` is how much each row counts: a row of weight two counts as if it stood there twice.
         """
         self._begin()
+        if not (self.schema is None or isinstance(self.schema, dict)):
+            raise QuestionError(f"schema is {self.schema!r}; it must be a dict of columns and their kinds.")
         table = read_table(X)
         weight = _checked_weight(sample_weight, table.n_rows)
         if weight is not None:
@@ -196,6 +198,8 @@ class TabularDensity(Density):
         return self.variables_
 
     def _default_architecture(self, n: int) -> Architecture:
+        if self.n_components == 0:
+            raise QuestionError("n_components is 0; a table's numbers need at least 1.")
         if self.head not in COLUMN_HEADS:
             raise QuestionError(f"There is no head {self.head!r}; use one of {', '.join(COLUMN_HEADS)}.")
         return architecture_for(n, len(self.schema_.variables), self.network)
@@ -372,6 +376,7 @@ class TabularDensity(Density):
         require_all_columns(self.schema_, table)
         x, is_present = encoded(self.schema_, table, unseen="gap")
         if draws is None:
+            self._warn_untrained(Question(~is_present, is_present), at_once=True)
             with share_bar("filling", self.verbose if len(x) > 5000 else False) as report:
                 found = fill(self.model_, self.schema_.domains, x, is_present, statistic, report)
             return filled_table(self.schema_, table, is_present.numpy(), found)

@@ -150,7 +150,7 @@ class TextDensity(Density):
             )
         self.variables_ = Characters(corpus.alphabet, self.length)
         self.architecture_ = self._choose_architecture(len(corpus))
-        self.workload_ = text_workload(self.workload, self.architecture_.network)
+        self.workload_ = text_workload(self.workload, self.length, self.architecture_.network)
         learn, held, is_held_out = _split(corpus, self.length)
         told_by = (np.asarray(corpus.symbols[: 1 << 24]), corpus.ends) if self.checkpoint else ()
         outcomes = self._learn(lambda _: (learn, held), len(corpus), told_by, CLOSING)
@@ -221,6 +221,8 @@ class TextDensity(Density):
         """
         self._check_fitted()
         tiles = Tiles(read_corpus(X, self.variables_.alphabet.characters), self.length)
+        some = tiles.rows(torch.arange(len(tiles))[-SCORED:]).is_present
+        self._warn_untrained(Question(some, torch.zeros_like(some)))
         found = []
         with share_bar("scoring", self.verbose if len(tiles) > 2000 else False) as report:
             for rows in torch.arange(len(tiles)).split(SCORED):
@@ -248,19 +250,21 @@ class TextDensity(Density):
 
     # ------------------------------------------------------------------ one character
 
-    def conditional(self, place: int, given: str = "", *, blank: str = BLANK) -> Answer:
-        """The distribution of the character at a place (counted from 0) given the others."""
+    def conditional(self, query: int, given: str = "", *, blank: str = BLANK) -> Answer:
+        """The distribution of the character at a place, `query` (counted from 0), given the others."""
         self._check_fitted()
-        if not COUNT_OR_NONE.allows(place) or place >= self.length:
-            raise QuestionError(f"There is no place {place!r}; places are the whole numbers 0 to {self.length - 1}.")
+        if not COUNT_OR_NONE.allows(query) or query >= self.length:
+            raise QuestionError(f"There is no place {query!r}; places are the whole numbers 0 to {self.length - 1}.")
         if not isinstance(given, str):
             raise QuestionError(f"What is given is one string with blanks; {type(given).__name__} is not one.")
         x, is_evidence = self.variables_.encode([given], blank)
-        if is_evidence[0, place]:
-            held = self.variables_.alphabet.domain.values[int(x[0, place, SYMBOL])]
-            raise QuestionError(f"Place {place} is {held!r} in what is given; put {blank!r} there to ask it.")
-        variable = Variable(self.variables_.name_of(place), self.variables_.alphabet.domain, Storage("string", "str"))
-        distribution = distribution_at(self.model_, self.domains, x, is_evidence, place)
+        if is_evidence[0, query]:
+            held = self.variables_.alphabet.domain.values[int(x[0, query, SYMBOL])]
+            raise QuestionError(f"Place {query} is {held!r} in what is given; put {blank!r} there to ask it.")
+        variable = Variable(self.variables_.name_of(query), self.variables_.alphabet.domain, Storage("string", "str"))
+        is_query = torch.zeros_like(is_evidence).index_fill(1, torch.tensor([query]), True)
+        self._warn_untrained(Question(is_query, is_evidence))
+        distribution = distribution_at(self.model_, self.domains, x, is_evidence, query)
         return Answer(variable, distribution, {"text": given})
 
     # ------------------------------------------------------------------ draws
@@ -320,6 +324,7 @@ class TextDensity(Density):
         is_evidence[:, :size] = torch.from_numpy(is_known)
         is_query = ~is_evidence & (torch.arange(self.length) < size)
         question, losses = Question(is_query, is_evidence), self.report_["losses"]
+        self._warn_untrained(question)
         path, choose = drawing_path(question, how.steps, losses, MUTUAL_NATS, Strided, generator, how.groups)
         with share_bar("drawing", self.verbose if n * self.length > 5000 else False) as report:
             drawn = draw(self.model_, x, path, generator, how.temperature, report, choose)
@@ -331,6 +336,8 @@ class TextDensity(Density):
 
     def _try_out(self) -> None:
         super()._try_out()
+        if self.length != len(self.domains):
+            raise ValueError("the length is another than the variables'")
         check_losses(self.report_["losses"])
 
     def describe(self) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
@@ -37,7 +39,6 @@ from anygiven.lattice import (
     SharedPaths,
     SomeOf,
     Staged,
-    Support,
     Told,
     UniformEvidence,
     WholePath,
@@ -45,6 +46,7 @@ from anygiven.lattice import (
     seven_modes,
 )
 from anygiven.lattice.stored import from_json, to_json
+from anygiven.lattice.support import Support
 from anygiven.networks import NETWORKS, PathNetwork
 from anygiven.networks.unet import MAX_MODES, AbsorbingUNet
 from anygiven.variables import Schema
@@ -63,26 +65,39 @@ class TrainedWorkload:
 
     stated: Any  # a word, {"known": [...], "asked": [...]}, or a law of the lattice
     objective: Objective
-    has_gaps: bool = False  # rows with gaps leave variables open, whatever the law
+    n_variables: int
+    gaps: tuple[int, ...] = ()  # the variables that were missing now and then: open, whatever the law
 
-    def support(self, n: int) -> Support:
-        found = self.objective.support(n)
-        return Support(found.asked, found.has_evidence, found.leaves_open or self.has_gaps)
+    @cached_property
+    def support(self) -> Support:
+        """Which conditionals were trained. A law of the user's own is not saved: then nothing is known of it."""
+        try:
+            return Support.of(self.objective, self.n_variables, self.gaps)
+        except QuestionError:
+            return Support.of_everything(self.n_variables)
 
-    def untrained(self, question: Question, reads_paths: bool) -> tuple[list[int], list[str]]:
-        """The asked variables that were never asked in training, and what else the question has that none had.
+    def check(self) -> None:
+        """Whether there is anything to train, for so many variables."""
+        try:
+            asks = bool(self.support.is_asked.any())
+        except (ValueError, IndexError, RuntimeError) as error:
+            raise QuestionError(f"The workload does not fit what is modelled: {error}.") from None
+        if not asks:
+            raise QuestionError("The workload asks nothing: what is known leaves no variable to be asked.")
 
-        To a model that looks, what is left open is only what has not been revealed.
-        """
-        support = self.support(question.is_query.shape[1])
-        asked = question.is_query.any(0).nonzero().squeeze(1).tolist()
+    def never_asked(self, question: Question) -> list[int]:
+        """The asked variables that were never asked in training."""
+        return (question.is_query.any(0) & ~self.support.is_asked).nonzero().squeeze(1).tolist()
+
+    def has_strange_shape(self, question: Question) -> list[str]:
+        """What a network that reads whole paths never met: to it, what is given is not what was revealed before, and
+        what is left open is not what comes later."""
         strange = []
-        if not support.has_evidence and bool(question.is_evidence.any()):
-            strange.append("something given")
-        leaves_open = not bool((question.is_query | question.is_evidence).all())
-        if reads_paths and not support.leaves_open and leaves_open:
-            strange.append("something left open")
-        return [variable for variable in asked if variable not in support.asked], strange
+        if not bool(self.support.is_given.any()) and bool(question.is_evidence.any()):
+            strange.append("nothing was ever given")
+        if not self.support.leaves_open and not bool((question.is_query | question.is_evidence).all()):
+            strange.append("nothing was ever left open")
+        return strange
 
     @property
     def trains_canonical_order(self) -> bool:
@@ -102,13 +117,15 @@ class TrainedWorkload:
         return Told(order, modes.index(order) + 1) if order in modes else order
 
     def to_json(self) -> dict[str, Any]:
-        return {"stated": to_json(self.stated), "objective": to_json(self.objective), "has_gaps": self.has_gaps}
+        return {"stated": to_json(self.stated), "objective": to_json(self.objective), "gaps": list(self.gaps)}
 
     @classmethod
-    def from_json(cls, stored: StoredWorkload) -> TrainedWorkload:
-        workload = cls(from_json(stored.stated), from_json(stored.objective), stored.has_gaps)
+    def from_json(cls, stored: StoredWorkload, n_variables: int) -> TrainedWorkload:
+        workload = cls(from_json(stored.stated), from_json(stored.objective), n_variables, tuple(stored.gaps))
         if not isinstance(workload.objective, Objective):
             raise ValueError("a workload needs an objective")
+        if not set(workload.gaps) <= set(range(n_variables)):
+            raise ValueError("there are gaps in a variable that is not there")
         return workload
 
 
@@ -117,7 +134,7 @@ class StoredWorkload(Stored):
 
     stated: Any
     objective: dict[str, Any]
-    has_gaps: bool
+    gaps: list[int]
 
 
 def _resolved(stated: Any, words: Words, trained_for: Callable[[Workload], Objective], noun: str) -> Objective:
@@ -171,7 +188,8 @@ def table_workload(stated: Any, schema: Schema, is_present: Tensor, network: str
         "gaps": lambda: trained_for(_gaps_of(is_present)),
     }
     law = _known_asked(stated, schema) if isinstance(stated, dict) else stated
-    return TrainedWorkload(stated, _resolved(law, words, trained_for, "tables"), not bool(is_present.all()))
+    gaps = (~is_present.all(0)).nonzero().squeeze(1).tolist()
+    return TrainedWorkload(stated, _resolved(law, words, trained_for, "tables"), is_present.shape[1], tuple(gaps))
 
 
 def _gaps_of(is_present: Tensor) -> GapPatterns:
@@ -181,7 +199,8 @@ def _gaps_of(is_present: Tensor) -> GapPatterns:
 
 
 def _known_asked(stated: dict, schema: Schema) -> KnownAsked:
-    if not set(stated) <= {"known", "asked"} or "known" not in stated:
+    is_list = all(isinstance(names, list | tuple) for names in stated.values())
+    if not set(stated) <= {"known", "asked"} or "known" not in stated or not is_list:
         raise QuestionError(f"{stated!r} is not a workload: it must be {{'known': [...], 'asked': [...]}}.")
     known = tuple(schema.index(name) for name in stated["known"])
     asked = tuple(schema.index(name) for name in stated.get("asked", ()))
@@ -190,7 +209,12 @@ def _known_asked(stated: dict, schema: Schema) -> KnownAsked:
     return KnownAsked(known, asked)
 
 
-def text_workload(stated: Any, network: str = "path") -> TrainedWorkload:
+def text_workload(stated: Any, length: int, network: str = "path") -> TrainedWorkload:
+    """For texts of so many characters."""
+    return TrainedWorkload(stated, text_objective(stated, network), length)
+
+
+def text_objective(stated: Any, network: str = "path") -> Objective:
     """Whole paths for the stated workload; by default scoring from left to right and filling alike."""
 
     def shared(first: Objective, *others: Objective) -> Objective:
@@ -205,8 +229,7 @@ def text_workload(stated: Any, network: str = "path") -> TrainedWorkload:
         "marginals": lambda: shared(WholePath(CardMask())),
         "conditionals": lambda: shared(WholePath(UniformEvidence())),
     }  # fmt: skip
-    objective = _resolved(stated, words if _reads_paths(network) else LOOKING, WholePath, "text")
-    return TrainedWorkload(stated, objective)
+    return _resolved(stated, words if _reads_paths(network) else LOOKING, WholePath, "text")
 
 
 def image_workload(stated: Any, network: str, shape: tuple[int, ...]) -> TrainedWorkload:
@@ -238,11 +261,12 @@ def image_workload(stated: Any, network: str, shape: tuple[int, ...]) -> Trained
     if isinstance(stated, Staged):
         _check_modes(stated, shape, network)
         chain = WholePath(RegionEvidence(stated)) if reads_paths else Activations(stated)
-        return TrainedWorkload(stated, chain)
+        return TrainedWorkload(stated, chain, math.prod(shape))
     if isinstance(stated, RegionEvidence):
         _check_modes(stated.modes, shape, network)
     trained_for = WholePath if reads_paths else ARDM
-    return TrainedWorkload(stated, _resolved(stated, whole_paths if reads_paths else chains, trained_for, "images"))
+    objective = _resolved(stated, whole_paths if reads_paths else chains, trained_for, "images")
+    return TrainedWorkload(stated, objective, math.prod(shape))
 
 
 def _check_modes(workload: Staged, shape: tuple[int, ...], network: str) -> None:

@@ -25,7 +25,8 @@ from anygiven.variables.marginals import SCORE_LIMIT
 
 MAX_ENERGY = 30.0  # as ACE clips it
 N_IMPORTANCE = 20  # draws of the proposal in training, as ACE's
-NODES = (-4.2, -2.6, -1.8, -1.2, -0.75, -0.35, 0.0, 0.35, 0.75, 1.2, 1.8, 2.6, 4.2)  # of a component, in its scales
+N_NODES, LEAST_NODES = 208, 13  # of the table, over all components, and of each component
+FARTHEST_NODE = 4.2  # of a component, in its scales
 FAR_NODE, N_FAR_NODES = 1.1 * SCORE_LIMIT, 97  # all over the scores that values have
 WIDE = 3.0  # the spread of a component that reaches all of them
 ENTRIES = 2**21  # points of the energy network at a time, times its width
@@ -136,8 +137,9 @@ class EnergyDensity(Smooth):
         """The energy at nodes, as a weight on the proposal; where it stands alone it may reach beyond the proposal, so
         a wide component is added and nodes all over."""
         base = self.proposal.each(Tensor.detach)
-        t = torch.tensor(NODES).to(base.loc) * base.kernel.std
-        nodes = (base.loc.unsqueeze(-1) + base.scale.unsqueeze(-1) * t).flatten(-2)  # (…, K · T)
+        n = max(LEAST_NODES, N_NODES // base.loc.shape[-1])
+        t = torch.linspace(-1.5, 1.5, n).sinh() * (FARTHEST_NODE * base.kernel.std / math.sinh(1.5))  # close within
+        nodes = (base.loc.unsqueeze(-1) + base.scale.unsqueeze(-1) * t.to(base.loc)).flatten(-2)  # (…, K · T)
         if self.is_alone:
             everywhere = torch.linspace(-FAR_NODE, FAR_NODE, N_FAR_NODES).to(nodes)
             nodes = torch.cat([nodes, everywhere.expand(*nodes.shape[:-1], -1)], dim=-1)

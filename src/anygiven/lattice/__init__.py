@@ -47,6 +47,7 @@ from anygiven.lattice.protocols import (
     planned_sizes,
 )
 from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question
+from anygiven.lattice.support import Support
 from anygiven.lattice.workloads import (
     Beginning,
     BernoulliEvidence,
@@ -56,7 +57,6 @@ from anygiven.lattice.workloads import (
     KnownAsked,
     Mixture,
     SomeOf,
-    Support,
     UniformEvidence,
     Workload,
     mixture,

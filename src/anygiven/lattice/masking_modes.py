@@ -20,7 +20,7 @@ from torch import Tensor
 from anygiven.errors import QuestionError
 from anygiven.lattice.protocols import Canonical, Protocol
 from anygiven.lattice.question import EVIDENCE, NEVER, Path, Question, draw_index, random_integers
-from anygiven.lattice.workloads import Support, Workload
+from anygiven.lattice.workloads import Workload
 
 Shape = tuple[int, ...]  # (height, width), or (height, width, channels) where each channel is a variable
 
@@ -252,9 +252,6 @@ class RegionEvidence(Workload):
         is_evidence = is_present & (stage == 0) & (stage > 0).any(1, keepdim=True)
         return Question(is_present & ~is_evidence, is_evidence)
 
-    def support(self, n: int) -> Support:
-        return Support.of_all(n, leaves_open=False)
-
 
 def scan_order(shape: Shape, number: int) -> tuple[int, ...]:
     """One of eight: the raster order, its mirror images, and their transposes.
@@ -302,6 +299,8 @@ class Slanted(Protocol):
         return (self.lines() * self.shape[0] + row).double().expand(shape)
 
     def path(self, question: Question, generator: torch.Generator | None = None) -> Path:
+        if question.is_query.shape[1] != math.prod(self.shape):
+            raise ValueError(f"its lines are of {self.shape}, which are not {question.is_query.shape[1]} variables")
         line = self.lines().expand(question.is_query.shape)  # (B, N)
         is_met = torch.zeros(len(line), int(self.lines().max()) + 1, dtype=torch.int64)
         is_met.scatter_reduce_(1, line, question.is_query.long(), "amax")

@@ -6,9 +6,8 @@ draw(...) returns a path and weights (B, N): the loss is −mean over rows of Σ
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
-from operator import or_
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -16,7 +15,7 @@ from torch import Tensor
 from anygiven.lattice.masking_modes import Staged
 from anygiven.lattice.protocols import Canonical, Protocol, RandomOrder
 from anygiven.lattice.question import EVIDENCE, Path, draw_index, lowest, random_integers, random_subset
-from anygiven.lattice.workloads import Joint, Support, Workload
+from anygiven.lattice.workloads import Joint, Workload
 
 
 class Objective(ABC):
@@ -25,10 +24,6 @@ class Objective(ABC):
     @abstractmethod
     def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
         """A path and the weights (B, N) of its edges."""
-
-    def support(self, n: int) -> Support:
-        """The questions about n variables that it trains; by default any."""
-        return Support.of_all(n)
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:
@@ -61,9 +56,6 @@ class WholePath(Objective):
         path = self.protocol.path(self.workload.draw(is_present, generator), generator)
         return path, path.is_query.float()
 
-    def support(self, n: int) -> Support:
-        return self.workload.support(n)
-
     @property
     def protocols(self) -> tuple[Protocol, ...]:
         return (self.protocol,)
@@ -87,9 +79,6 @@ class Glimpse(Objective):
         drawn = self._exact_prefix(is_present, generator)
         prefix, weight = drawn if drawn is not None else self._weighted_prefix(is_present, generator)
         return _mean_of_the_unknown(prefix, is_present, weight)
-
-    def support(self, n: int) -> Support:
-        return self.workload.support(n)
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:
@@ -158,9 +147,6 @@ class Blend(Objective):
     parts: tuple[Objective, ...]
     weights: tuple[float, ...]
 
-    def support(self, n: int) -> Support:
-        return reduce(or_, (part.support(n) for part in self.parts))
-
     @property
     def protocols(self) -> tuple[Protocol, ...]:
         return tuple(protocol for part in self.parts for protocol in part.protocols)
@@ -207,9 +193,6 @@ class Refined(Objective):
     """Another objective, drawn in its own way: it trains the same questions along the same orders."""
 
     objective: Objective
-
-    def support(self, n: int) -> Support:
-        return self.objective.support(n)
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:
@@ -309,10 +292,6 @@ class ARDM(Objective):
         step = torch.where(revealed, EVIDENCE, path.step)
         share = size / asked.sum(dim=1).clamp(min=1)
         return Path(torch.where(asked, 0, step)), asked * share[:, None]
-
-    def support(self, n: int) -> Support:
-        """The revealed prefix is evidence."""
-        return replace(self.workload.support(n), has_evidence=True)
 
     @property
     def protocols(self) -> tuple[Protocol, ...]:

@@ -51,7 +51,7 @@ class Canonical(Protocol):
         if self.order is None:
             return torch.arange(n, dtype=torch.float64).expand(shape)
         if sorted(self.order) != list(range(n)):
-            raise ValueError(f"the order must name each of the {n} variables once")
+            raise ValueError(f"its order must name each of the {n} variables once")
         place = torch.empty(n, dtype=torch.float64)
         place[list(self.order)] = torch.arange(n, dtype=torch.float64)
         return place.expand(shape)

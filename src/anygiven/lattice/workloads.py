@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import or_
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -20,29 +19,8 @@ from anygiven.errors import QuestionError
 from anygiven.lattice.question import Question, draw_index, random_integers, random_subset
 
 
-@dataclass(frozen=True)
-class Support:
-    """Which questions a law can draw: what it never draws is never trained."""
-
-    asked: frozenset[int]  # the variables that are ever query
-    has_evidence: bool  # whether anything is ever given
-    leaves_open: bool  # whether a variable is ever neither query nor evidence
-
-    @classmethod
-    def of_all(cls, n: int, has_evidence: bool = True, leaves_open: bool = True) -> Support:
-        return cls(frozenset(range(n)), has_evidence, leaves_open)
-
-    def __or__(self, other: Support) -> Support:
-        either = self.has_evidence or other.has_evidence, self.leaves_open or other.leaves_open
-        return Support(self.asked | other.asked, *either)
-
-
 class Workload(ABC):
     """A law of questions."""
-
-    def support(self, n: int) -> Support:
-        """Of questions about n variables; by default anything."""
-        return Support.of_all(n)
 
     @abstractmethod
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
@@ -61,9 +39,6 @@ class Joint(Workload):
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
         return Question(is_present, torch.zeros_like(is_present))
 
-    def support(self, n: int) -> Support:
-        return Support.of_all(n, has_evidence=False, leaves_open=False)
-
     def query_sizes(self, n: int) -> Tensor:
         sizes = torch.zeros(n + 1, dtype=torch.float64)
         sizes[n] = 1.0
@@ -78,9 +53,6 @@ class CardMask(Workload):
         n = is_present.sum(dim=1)
         size = random_integers(torch.ones_like(n), n, generator)
         return Question(random_subset(is_present, size, generator), torch.zeros_like(is_present))
-
-    def support(self, n: int) -> Support:
-        return Support.of_all(n, has_evidence=False)
 
     def query_sizes(self, n: int) -> Tensor:
         sizes = torch.full((n + 1,), 1.0 / max(n, 1), dtype=torch.float64)
@@ -98,9 +70,6 @@ class UniformEvidence(Workload):
         evidence = random_subset(is_present, size, generator)
         return Question(is_present & ~evidence, evidence)
 
-    def support(self, n: int) -> Support:
-        return Support.of_all(n, leaves_open=False)
-
 
 @dataclass(frozen=True)
 class BernoulliEvidence(Workload):
@@ -116,9 +85,6 @@ class BernoulliEvidence(Workload):
         coin = torch.rand(is_present.shape, generator=generator) < self.p
         return Question(is_present & ~coin, is_present & coin)
 
-    def support(self, n: int) -> Support:
-        return Support.of_all(n, leaves_open=False)
-
 
 @dataclass(frozen=True)
 class KnownAsked(Workload):
@@ -127,20 +93,21 @@ class KnownAsked(Workload):
     known: tuple[int, ...]
     asked: tuple[int, ...] = ()
 
+    def __post_init__(self):
+        if set(self.known) & set(self.asked):
+            raise QuestionError("The workload names a variable as both known and asked.")
+
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
-        known = torch.zeros(is_present.shape[1], dtype=torch.bool)
+        n = is_present.shape[1]
+        if not set(self.known) | set(self.asked) <= set(range(n)):
+            raise ValueError(f"it names a variable that is not among the {n}")
+        known = torch.zeros(n, dtype=torch.bool)
         known[list(self.known)] = True
         asked = ~known
         if self.asked:
             asked = torch.zeros_like(known)
             asked[list(self.asked)] = True
         return Question(is_present & asked, is_present & known & ~asked)
-
-    def support(self, n: int) -> Support:
-        asked = frozenset(self.asked or set(range(n)) - set(self.known))
-        if not (asked | set(self.known)) <= set(range(n)):
-            raise ValueError(f"the workload names a variable that is not among the {n}")
-        return Support(asked, bool(set(self.known) - asked), len(asked | set(self.known)) < n)
 
 
 @dataclass(frozen=True)
@@ -161,12 +128,9 @@ class GapPatterns(Workload):
         """(patterns, N) bool."""
         return torch.tensor([[cell == "1" for cell in pattern] for pattern in self.patterns], dtype=torch.bool)
 
-    def support(self, n: int) -> Support:
-        if any(len(pattern) != n for pattern in self.patterns) or len(self.counts) != len(self.patterns):
-            raise ValueError(f"the patterns of gaps are not of {n} variables")
-        return Support.of_all(n, leaves_open=False)
-
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
+        if self._rows.shape[1] != is_present.shape[1] or len(self.counts) != len(self.patterns):
+            raise ValueError(f"its patterns of gaps are not of {is_present.shape[1]} variables")
         pattern = self._rows[draw_index(self.counts, len(is_present), generator)]
         evidence = is_present & pattern
         query = is_present & ~pattern
@@ -198,9 +162,6 @@ class Mixture(Workload):
             query[which == k], evidence[which == k] = drawn.is_query, drawn.is_evidence
         return Question(query, evidence)
 
-    def support(self, n: int) -> Support:
-        return reduce(or_, (part.support(n) for part in self.parts))
-
 
 def mixture(parts: Sequence[Workload], weights: Sequence[float] | None = None) -> Mixture:
     """A mixture with equal weights unless told."""
@@ -222,9 +183,6 @@ class AboutSome(Workload):
         n = is_present.sum(dim=1)
         size = random_integers(torch.ones_like(n), n, generator)
         return self.workload.draw(self.some(is_present, size, generator), generator)
-
-    def support(self, n: int) -> Support:
-        return replace(self.workload.support(n), leaves_open=True)
 
 
 @dataclass(frozen=True)

@@ -287,9 +287,13 @@ def number_of(value: Any, storage: Storage) -> float:
     return number
 
 
+def _is_bare_number(value: Any) -> bool:
+    """A duration of numpy's is one of its numbers too, but has a unit."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, np.timedelta64)
+
+
 def _number_of(value: Any, storage: Storage) -> float:
-    is_bare = isinstance(value, (int, float, np.number)) and not isinstance(value, np.timedelta64)  # a np.number too
-    if storage.is_time and is_bare:
+    if storage.is_time and _is_bare_number(value):
         raise TypeError("a bare number has no unit")
     if storage.kind == "timedelta":
         return float(pd.Timedelta(value).total_seconds())

@@ -42,7 +42,7 @@ from anygiven.variables.text import Corpus, read_corpus
 # MAC's appendix D and its code; "plain" is a masked Transformer without our n-gram look-ups and squared ReLU.
 PAPER = {"width": 768, "depth": 12, "heads": 12, "batch_size": 512, "learning_rate": 5e-4, "weight_decay": 1e-3,
          "clip": 0.25, "muon": False, "minutes": 60 * 24 * 14, "batch_sizes": {"64": 512, "250": 512}, "plain": True,
-         "schedule": {"warmup_steps": 5000, "is_constant": True, "betas": (0.9, 0.99), "ema": 0.999}}  # fmt: skip
+         "schedule": {"warmup_steps": 5000, "schedule": "constant", "betas": (0.9, 0.99), "ema": 0.999}}  # fmt: skip
 LAPTOP = {"width": 128, "depth": 4, "heads": 4, "batch_size": 64, "learning_rate": 6e-3, "weight_decay": 0.02,
           "clip": 1.0, "muon": True}  # fmt: skip
 HOUR = {**LAPTOP, "width": 160, "heads": 5, "batch_sizes": {"64": 64, "250": 24}, "evaluations": 12,

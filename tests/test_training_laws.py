@@ -105,7 +105,7 @@ def test_the_rate_warms_up_and_falls_in_a_half_cosine():
 
 
 def test_a_constant_rate_stays_after_the_warm_up():
-    assert rates([0, 4, 10, 55, 99], warmup=0.1, is_constant=True) == pytest.approx([0.1, 0.5, 1.0, 1.0, 1.0])
+    assert rates([0, 4, 10, 55, 99], warmup=0.1, schedule="constant") == pytest.approx([0.1, 0.5, 1.0, 1.0, 1.0])
 
 
 def test_the_optimisers_have_the_rate_of_the_schedule():

@@ -19,9 +19,11 @@ __all__ = [
     "TextDensity",
     "draw_mask",
     "load",
+    "methods",
 ]
 
 if TYPE_CHECKING:
+    from anygiven import methods
     from anygiven.errors import AnyGivenError, AnyGivenWarning
     from anygiven.estimators import Answer, AnyOrderImputer, ImageDensity, TabularDensity, TextDensity
     from anygiven.variables.images import draw_mask
@@ -42,6 +44,10 @@ def __getattr__(name: str):
         from anygiven import errors
 
         return getattr(errors, name)
+    if name == "methods":
+        from importlib import import_module
+
+        return import_module("anygiven.methods")
     if name == "draw_mask":
         from anygiven.variables.images import draw_mask
 

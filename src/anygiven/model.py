@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from anygiven.heads.conditionals import Conditionals, JointHead
+from anygiven.heads.smooth import ColumnHead, Phase
 from anygiven.lattice.question import EVIDENCE, NEVER, Path
 from anygiven.networks.absorbing import AbsorbingNetwork
 from anygiven.networks.hiding import hide
@@ -44,6 +45,12 @@ class AnyOrderModel(nn.Module, ABC):
 
     def walk(self, x: Tensor, path: Path) -> Walk:
         return Walk(self, x, path)
+
+    def begin(self, phase: Phase) -> None:
+        """Before a step of the training: heads that are not trained by their likelihood alone want to know."""
+        for module in self.modules():
+            if isinstance(module, ColumnHead):
+                module.begin(phase)
 
     @property
     def device(self) -> torch.device:

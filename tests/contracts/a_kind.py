@@ -111,8 +111,8 @@ class SeriesCommands(Commands):
     noun = "series"
     takes = {"sample": ()}  # noqa: RUF012
 
-    def new(self, common, options):
-        return SeriesDensity(**common)
+    def own(self, options):
+        return {}
 
     def read(self, source: Path, options):
         return [int(line) for line in source.read_text().split()]

@@ -27,9 +27,24 @@ class Commands(ABC):
             if not (value is None or value == "") and name not in self.takes.get(verb, ()):
                 raise QuestionError(f"{name} is for {_takers(verb, name)} alone; leave it out.")
 
+    kind: str  # the name in KINDS that they were found by
+
     @abstractmethod
+    def own(self, options: Options) -> dict[str, Any]:
+        """What the options of this kind say of a density that is to be fitted; None leaves it to the density."""
+
     def new(self, common: Options, options: Options) -> Any:
-        """A density that is to be fitted, with settings that all kinds have and those of its own."""
+        """A density that is to be fitted: as a method of a paper has it, or by default."""
+        own = {name: value for name, value in self.own(options).items() if value is not None}
+        given, method = {**common, **own}, common["method"]
+        del given["method"]
+        if method is None:
+            return KINDS[self.kind].density_class()(**given)
+        from anygiven.methods import METHODS
+
+        if method not in METHODS:
+            raise QuestionError(f"There is no method {method!r}; use one of {', '.join(METHODS)}.")
+        return METHODS[method](self.kind, **given)
 
     def read(self, source: Path, options: Options) -> Any:
         """What is fitted."""
@@ -81,7 +96,9 @@ def _takers(verb: str, option: str) -> str:
 def commands_for(kind: str) -> Commands:
     if kind not in KINDS:
         raise QuestionError(f"There is no kind {kind!r}; use one of {', '.join(KINDS)}.")
-    return KINDS[kind].make_commands()
+    commands = KINDS[kind].make_commands()
+    commands.kind = kind
+    return commands
 
 
 def whole_number(text: str | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -30,8 +30,8 @@ class ImageCommands(Commands):
         "impute": "complete images with anygiven inpaint {model} IMAGE.",
     }
 
-    def new(self, common: Options, options: Options) -> ImageDensity:
-        return ImageDensity(options["--element"] or "pixel", n_components=options["--n-components"], **common)
+    def own(self, options: Options) -> dict[str, Any]:
+        return {"element": options["--element"], "n_components": options["--n-components"]}
 
     def hint(self, density: ImageDensity, out: Path) -> str:
         return f"Draw from it: anygiven sample {out} --rows 16 --out drawn.png"

@@ -160,7 +160,17 @@ def fit(
     ] = None,
     known: Annotated[str, typer.Option(help="Columns that will always be known, comma-separated.")] = "",
     asked: Annotated[str, typer.Option(help="Columns that will be asked, with --known.")] = "",
-    network: Annotated[str, typer.Option(help="auto, mlp, transformer, path; for images convolutions, unet.")] = "auto",
+    method: Annotated[
+        str | None,
+        typer.Option(help="The settings of a paper: ace, mac, ardm or sfarm; what else is said here comes first."),
+    ] = None,
+    network: Annotated[
+        str | None, typer.Option(help="auto, mlp, transformer, path, ace, sfarm; for images convolutions, unet.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option(help="Of a table's numbers: mixture (the default), spline, energy or ace.")
+    ] = None,
+    max_steps: Annotated[int | None, typer.Option(help="Optimiser steps at most.", min=1)] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
@@ -194,13 +204,15 @@ def fit(
         raise QuestionError("--known says what will be asked, and so does --workload; leave one of them out.")
     _check_out(out)
     commands, options = commands_for(kind or kind_of_file(table)), {
-        "--known": known, "--asked": asked, "--column": column or None, "--length": length, "--alphabet": alphabet,
-        "--element": element, "--n-components": n_components, "--delimiter": delimiter, "--encoding": encoding,
+        "--known": known, "--asked": asked, "--head": head, "--column": column or None, "--length": length,
+        "--alphabet": alphabet, "--element": element, "--n-components": n_components, "--delimiter": delimiter,
+        "--encoding": encoding,
     }  # fmt: skip
     commands.check("fit", options)
+    stated = {"workload": workload, "network": network, "max_steps": max_steps}
     common = {
-        "workload": workload or "any", "network": network, "max_minutes": minutes, "device": device,
-        "random_state": seed, "checkpoint": str(checkpoint_of(out)),
+        **{name: value for name, value in stated.items() if value is not None}, "max_minutes": minutes,
+        "device": device, "random_state": seed, "checkpoint": str(checkpoint_of(out)), "method": method,
     }  # fmt: skip
     with _told_what_is_kept(out):
         commands.fit(table, out, common, options, as_json)

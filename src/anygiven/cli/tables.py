@@ -32,17 +32,16 @@ Formats = dict[str, str | None]  # of the dates of a column, where they are not 
 class TableCommands(Commands):
     noun = "tables"
     takes: ClassVar = {
-        "fit": ("--known", "--asked", "--column", "--delimiter", "--encoding"),
+        "fit": ("--known", "--asked", "--head", "--column", "--delimiter", "--encoding"),
         "ask": ("--plot",),
         "score": ("--query", "--given", "--delimiter", "--encoding"),
     }
     instead: ClassVar = {"inpaint": "make one of images with anygiven fit FOLDER --kind image --out MODEL."}
 
-    def new(self, common: Options, options: Options) -> TabularDensity:
+    def own(self, options: Options) -> dict[str, Any]:
         known, asked = listed(options["--known"]), listed(options["--asked"])
-        if known:
-            common = {**common, "workload": {"known": known, **({"asked": asked} if asked else {})}}
-        return TabularDensity(schema=_overrides(options["--column"] or []), **common)
+        workload = {"known": known, **({"asked": asked} if asked else {})} if known else None
+        return {"schema": _overrides(options["--column"] or []), "workload": workload, "head": options["--head"]}
 
     def read(self, source: Path, options: Options) -> pd.DataFrame:
         return read_file(source, options["--delimiter"], options["--encoding"])

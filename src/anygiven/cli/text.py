@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -33,9 +33,8 @@ class TextCommands(Commands):
         "inpaint": "make one of images with anygiven fit FOLDER --kind image --out MODEL.",
     }
 
-    def new(self, common: Options, options: Options) -> TextDensity:
-        length = options["--length"]
-        return TextDensity(length=64 if length is None else length, alphabet=options["--alphabet"], **common)
+    def own(self, options: Options) -> dict[str, Any]:
+        return {"length": options["--length"], "alphabet": options["--alphabet"]}
 
     def hint(self, density: TextDensity, out: Path) -> str:
         return f"Ask it: anygiven ask {out} {shlex.quote(_example(density))}"

@@ -31,7 +31,7 @@ from anygiven.estimators.fitting import (
     remove_checkpoints,
 )
 from anygiven.estimators.folder import StoredModel, load_folder, read_steadily, save_folder, shapes_of
-from anygiven.estimators.options import check_against_weights, check_options, device_of, seed_of
+from anygiven.estimators.options import check_against_weights, check_options, device_of, seed_of, settings_with
 from anygiven.estimators.workload import StoredWorkload, TrainedWorkload
 from anygiven.lattice import Question
 from anygiven.model import AnyOrderModel, PathModel
@@ -77,6 +77,7 @@ class Density(BaseEstimator):
     workload: Any
     network: str
     max_minutes: float | None
+    training: dict[str, Any] | None = None
     checkpoint: Any
     verbose: bool | None
     device: Any
@@ -129,7 +130,8 @@ class Density(BaseEstimator):
         """Train on rows for the workload; `told_by` are arrays by which a checkpoint knows the data."""
         domains, objective = self.variables_.domains, self.workload_.objective
         self.workload_.check()
-        recipe = Recipe(domains, self.architecture_, objective, self._settings(n), self._device)
+        settings = settings_with(self._settings(n), self.training)
+        recipe = Recipe(domains, self.architecture_, objective, settings, self._device)
         fingerprint = fingerprint_of(recipe, str(self.workload), *told_by) if self.checkpoint else ""
         self.model_, outcomes = fit_models(
             recipe, split, n_members, self.checkpoint, fingerprint, self.verbose, self._began, closing

@@ -86,6 +86,8 @@ class ImageDensity(Density):
     max_steps, width, depth, dropout, kernel, n_sizes, n_strides, learning_rate, weight_decay, batch_size : optional
         A U-Net has `depth` blocks at each of `n_sizes` sizes, a half of the one before; the blocks of path convolutions
         look at neighbours 1, 2, 4, … places apart in turn, `n_strides` of these.
+    training : dict, optional
+        Other settings of the training loop (anygiven.training.Settings): {"schedule": "linear", "noise": 0.01, …}.
     device : "auto", "cpu", "cuda" or "mps"
         Where it is trained and answers.
     checkpoint : path, optional
@@ -118,6 +120,7 @@ class ImageDensity(Density):
         learning_rate=None,
         weight_decay=0.02,
         batch_size=16,
+        training=None,
         device="auto",
         checkpoint=None,
         verbose=None,
@@ -138,6 +141,7 @@ class ImageDensity(Density):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.training = training
         self.device = device
         self.checkpoint = checkpoint
         self.verbose = verbose

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +14,7 @@ from anygiven.errors import QuestionError
 from anygiven.estimators.defaults import Architecture
 from anygiven.heads import COLUMN_HEADS
 from anygiven.networks import NETWORKS
+from anygiven.training.settings import SCHEDULES, Settings
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,35 @@ def check_against_weights(architecture: Architecture, n_members: int, n_tensors:
     for name, value in {**options, "members": n_members}.items():
         if name in most and value > most[name]:
             raise QuestionError(f"{name} is {value}, which so few weights cannot fill.")
+
+
+TRAINING = {  # what may be set of the loop beside a density's own options; None: see below
+    "betas": None, "warmup": Number(0, high=1), "warmup_steps": COUNT_OR_NONE, "schedule": None,
+    "ema": Number(0, high=1), "clip": POSITIVE, "noise": Number(0), "energy_warmup": COUNT_OR_NONE,
+    "energy_regulariser": Number(0), "evaluations": COUNT, "validation_rows": COUNT, "patience": COUNT,
+    "processor_time": None, "muon": None,
+}  # fmt: skip
+
+
+def settings_with(settings: Settings, training: Any) -> Settings:
+    """The settings of the loop with what a user sets otherwise, {"noise": 0.01, …}."""
+    if training is None:
+        return settings
+    if not isinstance(training, dict) or not set(training) <= set(TRAINING):
+        raise QuestionError(f"training is {training!r}; it must be a dict of some of {', '.join(TRAINING)}.")
+    if training.get("schedule", "cosine") not in SCHEDULES:
+        raise QuestionError(f"There is no schedule {training['schedule']!r}; use one of {', '.join(SCHEDULES)}.")
+    for name in ("processor_time", "muon"):
+        if not isinstance(training.get(name, True), bool):
+            raise QuestionError(f"{name} is {training[name]!r}; it must be True or False.")
+    betas = training.get("betas", (0.9, 0.999))
+    if not (isinstance(betas, list | tuple) and len(betas) == 2 and all(Number(0, high=1).allows(b) for b in betas)):
+        raise QuestionError(f"betas is {betas!r}; it must be two numbers of at least 0 and below 1.")
+    for name, value in training.items():
+        allowed = TRAINING[name]
+        if allowed is not None and not allowed.allows(value):
+            raise QuestionError(f"{name} is {value!r}; it must be {allowed}.")
+    return replace(settings, **{**training, **({"betas": tuple(betas)} if "betas" in training else {})})
 
 
 def device_of(device: Any) -> torch.device:

@@ -84,8 +84,11 @@ class TabularDensity(Density):
         fit returns by then at the latest, and often much earlier.
     max_steps, width, depth, dropout, n_components, learning_rate, weight_decay, batch_size : optional
         Chosen by the table's size unless given.
-    head : "mixture"
-        What the smooth part of a numeric column is made of (anygiven.heads.COLUMN_HEADS).
+    head : "mixture", "spline", "energy" or "ace"
+        What the smooth part of a numeric column is made of: Gaussians (the default), a monotone spline (extra
+        "splines"), a mixture corrected by an energy network, or ACE's energy that stands alone.
+    training : dict, optional
+        Other settings of the training loop (anygiven.training.Settings): {"schedule": "linear", "noise": 0.01, …}.
     device : "auto", "cpu", "cuda" or "mps"
         Where it is trained and answers.
     checkpoint : path, optional
@@ -119,6 +122,7 @@ class TabularDensity(Density):
         learning_rate=2e-3,
         weight_decay=0.02,
         batch_size=256,
+        training=None,
         head="mixture",
         device="auto",
         checkpoint=None,
@@ -140,6 +144,7 @@ class TabularDensity(Density):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.training = training
         self.head = head
         self.device = device
         self.checkpoint = checkpoint
@@ -202,6 +207,10 @@ class TabularDensity(Density):
             raise QuestionError("n_components is 0; a table's numbers need at least 1.")
         if self.head not in COLUMN_HEADS:
             raise QuestionError(f"There is no head {self.head!r}; use one of {', '.join(COLUMN_HEADS)}.")
+        if self.head != "mixture" and not any(isinstance(domain, Numeric) for domain in self.domains):
+            raise QuestionError(
+                f"The head {self.head!r} is for numbers, and no column of this table has any; leave the head out."
+            )
         return architecture_for(n, len(self.schema_.variables), self.network)
 
     def _settings(self, n: int) -> Settings:

@@ -82,6 +82,8 @@ class TextDensity(Density):
     max_minutes : float
         fit returns by then at the latest.
     max_steps, width, depth, dropout, learning_rate, weight_decay, batch_size : optional
+    training : dict, optional
+        Other settings of the training loop (anygiven.training.Settings): {"schedule": "linear", "noise": 0.01, …}.
     device : "auto", "cpu", "cuda" or "mps"
         Where it is trained and answers.
     checkpoint : path, optional
@@ -111,6 +113,7 @@ class TextDensity(Density):
         learning_rate=6e-3,
         weight_decay=0.02,
         batch_size=64,
+        training=None,
         device="auto",
         checkpoint=None,
         verbose=None,
@@ -128,6 +131,7 @@ class TextDensity(Density):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.training = training
         self.device = device
         self.checkpoint = checkpoint
         self.verbose = verbose

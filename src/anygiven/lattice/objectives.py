@@ -15,7 +15,7 @@ from torch import Tensor
 from anygiven.lattice.masking_modes import Staged
 from anygiven.lattice.protocols import Canonical, Protocol, RandomOrder
 from anygiven.lattice.question import EVIDENCE, Path, draw_index, lowest, random_integers, random_subset
-from anygiven.lattice.workloads import Joint, Workload
+from anygiven.lattice.workloads import Joint, UniformEvidence, Workload
 
 
 class Objective(ABC):
@@ -296,6 +296,22 @@ class ARDM(Objective):
     @property
     def protocols(self) -> tuple[Protocol, ...]:
         return (self.protocol,)
+
+
+@dataclass(frozen=True)
+class FromEvidence(Objective):
+    """One look from the evidence of a drawn question at all that it asks, and the sum of its edges: ACE's loss. With
+    `is_mean` their mean, as MAC's Eq. 7 has it."""
+
+    workload: Workload = field(default_factory=UniformEvidence)
+    is_mean: bool = False
+
+    def draw(self, is_present: Tensor, generator: torch.Generator) -> tuple[Path, Tensor]:
+        question = self.workload.draw(is_present, generator)
+        weights = question.is_query.float()
+        if self.is_mean:
+            weights = weights / weights.sum(dim=1, keepdim=True).clamp(min=1)
+        return Path.look(question.is_evidence, question.is_query), weights
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from anygiven.networks.mlp import ResidualMLP
 from anygiven.networks.path import PathNetwork, PathWalk
 from anygiven.networks.path_convolutions import PathConvolutions
 from anygiven.networks.path_transformer import PathTransformer
+from anygiven.networks.plain_mlp import ACENetwork, SFARMNetwork
 from anygiven.networks.transformer import MaskedTransformer
 from anygiven.networks.unet import AbsorbingUNet
 from anygiven.variables.domains import Domain
@@ -17,6 +18,8 @@ NETWORKS: dict[str, type[AbsorbingNetwork] | type[PathNetwork]] = {
     "path": PathTransformer,
     "convolutions": PathConvolutions,
     "unet": AbsorbingUNet,
+    "ace": ACENetwork,
+    "sfarm": SFARMNetwork,
 }
 
 
@@ -26,6 +29,6 @@ def networks_for(domains: Sequence[Domain]) -> list[str]:
 
 
 __all__ = [
-    "NETWORKS", "AbsorbingNetwork", "AbsorbingUNet", "MaskedTransformer", "PathConvolutions", "PathNetwork",
-    "PathTransformer", "PathWalk", "ResidualMLP", "networks_for",
+    "NETWORKS", "ACENetwork", "AbsorbingNetwork", "AbsorbingUNet", "MaskedTransformer", "PathConvolutions",
+    "PathNetwork", "PathTransformer", "PathWalk", "ResidualMLP", "SFARMNetwork", "networks_for",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from anygiven.errors import AnyGivenWarning, OutputError
+from anygiven.heads.smooth import Phase
 from anygiven.lattice import Objective
 from anygiven.lattice.question import Path
 from anygiven.model import AnyOrderModel
@@ -30,7 +31,8 @@ from anygiven.training.checkpoint import (
 from anygiven.training.loss import PathLoss
 from anygiven.training.memory import keep_freed_memory
 from anygiven.training.optimizers import optimizers_for
-from anygiven.training.settings import Settings
+from anygiven.training.settings import SCHEDULES, Settings
+from anygiven.variables.domains import HIGH, LOG_WIDTH, LOW
 from anygiven.variables.rows import Data, Rows
 
 TIME_IS_UP = "time is up"
@@ -151,7 +153,8 @@ class _Run:
         path, weights = objective.draw(batch.is_present, self.generator)
         torch.manual_seed((self.settings.seed * 1_000_003 + self.step) % 2**63)  # dropout, the same after a resume
         self.loss.train()
-        loss = self.loss(batch.x.to(self.device), path, weights) / len(batch)
+        self.model.begin(Phase(self.step, self.settings.energy_warmup, self.settings.energy_regulariser))
+        loss = self.loss(self._noised(batch.x).to(self.device), path, weights) / len(batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip * len(batch.x[0]) ** 0.5)
         for optimizer in self.optimizers:
@@ -161,6 +164,14 @@ class _Run:
         value = float(loss.detach())
         self.train_nats = value if math.isnan(self.train_nats) else 0.98 * self.train_nats + 0.02 * value
 
+    def _noised(self, x: Tensor) -> Tensor:
+        """Cells (B, N, 4) whose numbers that are points have moved a little on the axis of scores."""
+        if not self.settings.noise:
+            return x
+        is_point = (x[..., LOW] == x[..., HIGH]) & (x[..., LOG_WIDTH] != 0)  # atoms and categories have no width
+        moved = self.settings.noise * torch.randn(is_point.shape, generator=self.generator) * is_point
+        return x + torch.nn.functional.pad(moved[..., None].expand(*moved.shape, 2), (LOW, LOG_WIDTH - HIGH))
+
     def _draw_rows(self) -> Tensor:
         size = (self.settings.batch_size,)
         if self.running is None:
@@ -169,14 +180,12 @@ class _Run:
         return torch.searchsorted(self.running, u, right=True).clamp(max=len(self.data) - 1)
 
     def _rate(self) -> float:
-        """Linear warm-up, then a half cosine to zero, or level."""
+        """Linear warm-up, then as the schedule has it."""
         warmup = max(1.0, self.settings.warmup_steps or self.settings.warmup * self.settings.max_steps)
         if self.step < warmup:
             return (self.step + 1) / warmup
-        if self.settings.is_constant:
-            return 1.0
         share = (self.step - warmup) / max(1.0, self.settings.max_steps - warmup)
-        return 0.5 * (1 + math.cos(math.pi * min(share, 1.0)))
+        return SCHEDULES[self.settings.schedule](min(share, 1.0))
 
     @torch.no_grad()
     def _average(self) -> None:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+
+SCHEDULES: dict[str, Callable[[float], float]] = {  # share of the steps after the warm-up, 0 to 1 → rate
+    "cosine": lambda share: 0.5 * (1 + math.cos(math.pi * share)),
+    "linear": lambda share: 1 - share,
+    "constant": lambda share: 1.0,
+}
 
 
 @dataclass(frozen=True)
@@ -17,9 +25,12 @@ class Settings:
     betas: tuple[float, float] = (0.9, 0.999)  # of AdamW
     warmup: float = 0.05  # share of the steps
     warmup_steps: int | None = None  # so many steps instead
-    is_constant: bool = False  # after the warm-up the learning rate stays; else it falls to zero
+    schedule: str = "cosine"  # of the learning rate after the warm-up: one of SCHEDULES
     ema: float = 0.995  # of the weights that are validated and kept
     clip: float = 5.0  # gradient norm
+    noise: float = 0.0  # standard deviation of what is added to the scores of numbers, in training alone
+    energy_warmup: int = 0  # steps before an energy head trains its energy
+    energy_regulariser: float = 0.0  # holds an energy head's log p near log q
     evaluations: int = 40  # how often the validation questions are asked
     validation_rows: int = 2000  # where there are fewer, each is asked several questions, to judge finely
     patience: int = 10  # evaluations without a better figure before stopping

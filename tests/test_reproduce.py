@@ -4,12 +4,14 @@ import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from anygiven.cli.main import app
 from anygiven.cli.reproduce import find_experiments, load_experiment, reproduce, seconds_kept, write_json
+from anygiven.datasets.binary import N_VARIABLES
 from anygiven.errors import AnyGivenError
 from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
@@ -26,6 +28,17 @@ def small_data(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     (tmp_path / "uci").mkdir()
     np.savez(tmp_path / "uci" / "power-plant.npz", data=rng.normal(size=(120, 5)))
+    np.savez(tmp_path / "uci" / "protein-tertiary-structure.npz", data=rng.normal(size=(120, 10)))
+    (tmp_path / "density").mkdir()
+    np.savez(tmp_path / "density" / "miniboone_first1523rows.npz", data=rng.normal(size=(120, 43)))
+    patches = {part: rng.integers(0, 256, (40, 64)).astype(np.uint8) for part in ("train", "val", "test")}
+    np.savez(tmp_path / "density" / "bsds300_patches_uint8.npz", **patches)
+    meters = {"Date": "16/12/2006", "Time": "17:24:00", **{f"m{k}": rng.random(120) for k in range(7)}}
+    pd.DataFrame(meters).to_csv(tmp_path / "density" / "household_power_one_month.csv.gz", index=False)
+    (tmp_path / "binary").mkdir()
+    for name, n in N_VARIABLES.items():
+        bits = {part: np.packbits(rng.integers(0, 2, (30, n)), axis=1) for part in ("train", "valid", "test")}
+        np.savez(tmp_path / "binary" / f"{name}.npz", n_vars=n, **bits)
     (tmp_path / "text").mkdir()
     for part in ("train", "valid", "test"):
         with gzip.open(tmp_path / "text" / f"novels_{part}.txt.gz", "wt") as file:

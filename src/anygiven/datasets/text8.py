@@ -23,8 +23,6 @@ def text8(part: str = "train", n_characters: int = N_CHARACTERS) -> str:
     except (zipfile.BadZipFile, KeyError, UnicodeDecodeError, OSError, EOFError) as error:
         raise TextError(f"{path} is another file or cut short ({type(error).__name__}); get {ORIGIN} again.") from None
     if len(text) != n_characters or not set(text[:100_000]) <= set("abcdefghijklmnopqrstuvwxyz "):
-        raise TextError(
-            f"{path} is not text8: it has {len(text):,} characters, not {n_characters:,} of a to z and space."
-        )
+        raise TextError(f"{path} is not text8: {len(text):,} characters, not {n_characters:,} of a to z and space.")
     start, end = (place * n_characters // N_CHARACTERS for place in PARTS[part])
     return text[start:end]

@@ -1,0 +1,182 @@
+"""The models of MAC's Tables 4 and 5, trained once for both: laws of training × heads, equal processor time.
+
+Every method is scored on the same rows, the same masks and in the same units (standardised columns, nats per row). The
+same network serves all but those called "as published", whose networks, heads and figures are ACE's (methods.ace).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from _runs import threads
+from _tables import cells, fit_with_valid, mean_and_error
+from anygiven import TabularDensity, methods
+from anygiven.cli.reproduce import write_json
+from anygiven.datasets.maf import Splits, maf_set
+from anygiven.datasets.uci import uci_table
+from anygiven.inference import fill, log_prob, order_ensemble
+from anygiven.lattice import ARDM, BernoulliEvidence, Blend, CardMask, FromEvidence, Glimpse, Joint, Question
+
+BOTH = Blend((Glimpse(CardMask()), ARDM(Joint())), (0.5, 0.5))
+METHODS = {  # law of training, head, network
+    "ACE, as published": ("ace", None, None),
+    "MAC, as published": ("mac", None, None),
+    "ACE's law": (FromEvidence(), "mixture", "mlp"),
+    "MAC's law": (Glimpse(CardMask()), "mixture", "mlp"),
+    "both laws": (BOTH, "mixture", "mlp"),
+    "ARDM's law, mixture (the default)": (ARDM(Joint()), "mixture", "mlp"),
+    "ARDM's law, spline": (ARDM(Joint()), "spline", "mlp"),
+    "ARDM's law, energy": (ARDM(Joint()), "energy", "mlp"),
+    "whole paths": ("any", "mixture", "path"),
+}
+SETS = {"power": "power", "miniboone": "miniboone", "bsds300": "bsds300", "protein": "protein-tertiary-structure",
+        "power-plant": "power-plant"}  # fmt: skip
+DATA = "POWER, MINIBOONE and BSDS300 as MAF has them (at laptop scale a part), UCI protein and power-plant"
+FIRST = (3, 5, 10)
+N_ORDERS = 8
+SCALES = {
+    "laptop": {"minutes": 1.0, "width": 192, "depth": 3, "seeds": 3, "test_rows": 1000, "train_rows": 200_000},
+    "paper": {"minutes": 600.0, "width": 512, "depth": 4, "seeds": 3, "test_rows": 10**7, "train_rows": 10**7},
+}
+
+
+def models(run) -> dict:
+    """set → method → [figures of each seed], from a folder that both tables share."""
+    shared = run.folder.parent / f".mac-tables-{run.settings['minutes']}-{run.minutes}-{run.max_steps}-{run.seed}"
+    shared.mkdir(parents=True, exist_ok=True)
+    found: dict = {}
+    for set_name in SETS if run.max_steps is None else ["power-plant"]:
+        splits = standard_splits(set_name, run.seed, run.settings["train_rows"])
+        seeds = range(run.seed, run.seed + (1 if run.max_steps else run.settings["seeds"]))
+        found[set_name] = {
+            method: [kept(shared, f"{set_name}-{k}-{seed}", run, partial(scores, run, splits, method, seed))
+                     for seed in seeds]
+            for k, method in enumerate(METHODS)
+        }  # fmt: skip
+    return found
+
+
+def kept(folder: Path, name: str, run, measure) -> dict:
+    path = folder / f"{name}.json"
+    if not path.exists():
+        run.say(name)
+        write_json(path, measure())
+    return json.loads(path.read_text())
+
+
+def standard_splits(name: str, seed: int, most: int) -> Splits:
+    """Train, valid and test rows, standardised; UCI's sets with a little noise, shuffled, in MAF's proportions."""
+    if SETS[name] in ("power", "miniboone", "bsds300"):
+        splits = maf_set(SETS[name])
+        mean, std = splits.train.mean(0), splits.train.std(0)
+        train, valid, test = ((part - mean) / std for part in (splits.train[:most], splits.valid, splits.test))
+        return Splits(train, valid, test, splits.is_whole)
+    rng = np.random.default_rng(0)
+    data = uci_table(SETS[name])
+    data = data + 0.01 * data.std(0) * (rng.random(data.shape) - 0.5)
+    data = (data - data.mean(0)) / data.std(0)
+    data = data[rng.permutation(len(data))]
+    n = len(data) // 10
+    return Splits(data[2 * n :], data[n : 2 * n], data[:n], True)
+
+
+def density_of(run, method: str, seed: int) -> TabularDensity:
+    law, head, network = METHODS[method]
+    s, smoke = run.settings, run.max_steps is not None
+    common = {"max_minutes": run.minutes or s["minutes"], "max_steps": run.max_steps or 10**7, "random_state": seed,
+              "verbose": False, "batch_size": 8 if smoke else 512, "orders": 1}  # fmt: skip
+    if head is None:
+        width = {"width": 16, "depth": 1} if smoke else {"width": s["width"], "depth": s["depth"]}
+        quick = {"evaluations": 2, "validation_rows": 2 if smoke else 300, "energy_warmup": 200}
+        make = methods.METHODS[law]
+        return make(data="power", dropout=0.0, learning_rate=1e-3, **width, **common, training=quick)
+    width = {"width": 16 if smoke else s["width"] if network == "mlp" else 64, "depth": s["depth"]}
+    few = {"validation_rows": 2 if smoke else 1000}
+    return TabularDensity(workload=law, head=head, network=network, **width, **common, training=few)
+
+
+def scores(run, splits: Splits, method: str, seed: int) -> dict:
+    density, smoke = density_of(run, method, seed), run.max_steps is not None
+    test = splits.test[: 3 if smoke else run.settings["test_rows"]]
+    valid = splits.valid[: 3 if smoke else 2000]
+    schema = {f"x{i + 1}": "continuous" for i in range(splits.n_columns)}
+    with threads(1):
+        figures = fit_with_valid(density, splits.train, valid, schema)
+        x = cells(density, test)
+        found = {"marginals": marginals(density, x), "conditionals": conditionals(density, x, test, splits.train)}
+    return {**found, **figures, "seconds_per_step": figures["training_seconds"] / max(1, figures["steps"])}
+
+
+def marginals(density: TabularDensity, x) -> dict:
+    """log p of the first k variables (Table 4), along the canonical order and over several."""
+    n, found = x.x.shape[1], {}
+    for k in sorted({min(first, n) for first in FIRST}):
+        is_query = (torch.arange(n) < k).expand(len(x.x), -1)
+        question = Question(is_query, torch.zeros_like(is_query))
+        for orders in (1, N_ORDERS):
+            found[f"{k}, {orders}"] = mean_and_error(log_prob(density.model_, x.x, question, order_ensemble(n, orders)))
+    return found
+
+
+def conditionals(density: TabularDensity, x, test: np.ndarray, train: np.ndarray) -> dict:
+    """log p of what is hidden, each cell evidence with probability ½ (Table 5), and the error of its mean."""
+    n = x.x.shape[1]
+    question = BernoulliEvidence(0.5).draw(x.is_present, torch.Generator().manual_seed(1))
+    found = {}
+    for orders in (1, N_ORDERS):
+        started = time.process_time()
+        log_p = log_prob(density.model_, x.x, question, order_ensemble(n, orders))
+        found[f"{orders}"] = {**mean_and_error(log_p), "seconds_per_1000_rows":
+                              1000 * (time.process_time() - started) / len(x.x)}  # fmt: skip
+    filled, errors = fill(density.model_, density.domains, x.x, question.is_evidence), []
+    for column, values in filled.items():
+        hidden = ~question.is_evidence[:, column].numpy()
+        errors.append(np.sqrt(np.mean((values - test[hidden, column]) ** 2)) / train[:, column].std())
+    return {**found, "nrmse": float(np.mean(errors))}
+
+
+def mean_of(runs: list[dict], *path: str) -> tuple[float, float]:
+    """Over the seeds, and the larger of the spread between seeds and of the rows' own standard error."""
+    found = []
+    for one in runs:
+        for key in path:
+            one = one[key]
+        found.append(one)
+    if isinstance(found[0], dict):
+        nats, errors = [one["nats"] for one in found], [one["standard_error"] for one in found]
+        return float(np.mean(nats)), float(max(np.mean(errors), np.std(nats) / np.sqrt(len(nats))))
+    return float(np.mean(found)), float(np.std(found) / np.sqrt(len(found)))
+
+
+def lines_of(results: dict, columns: dict) -> list[str]:
+    """A table for each set: methods down, columns across."""
+    lines = []
+    for set_name, by_method in results["sets"].items():
+        lines.append(f"{set_name:<36}" + "".join(f"{title:>18}" for title in columns[set_name]))
+        for method, runs in by_method.items():
+            numbers = [mean_of(runs, *path) for path in columns[set_name].values()]
+            lines.append(f"{method:<36}" + "".join(f"{f'{mean:.3f} ± {error:.3f}':>18}" for mean, error in numbers))
+        lines.append("")
+    return lines
+
+
+def picture(results: dict, columns: dict):
+    import matplotlib.pyplot as plt
+
+    sets = list(results["sets"])
+    figure, axes = plt.subplots(1, len(sets), figsize=(3 * len(sets), 4), layout="constrained", sharey=True)
+    for axis, set_name in zip(np.atleast_1d(axes), sets, strict=True):
+        title, path = list(columns[set_name].items())[-1]
+        for k, runs in enumerate(results["sets"][set_name].values()):
+            mean, error = mean_of(runs, *path)
+            axis.errorbar(mean, -k, xerr=error, fmt="o", color=f"C{k}")
+        axis.set_title(f"{set_name}: {title}", fontsize=9)
+        axis.set_yticks([-k for k in range(len(METHODS))], METHODS, fontsize=8)
+    figure.supxlabel("test log-likelihood (nats per row)")
+    return figure

@@ -48,7 +48,8 @@ SCALES = {
 
 def models(run) -> dict:
     """set → method → [figures of each seed], from a folder that both tables share."""
-    shared = run.folder.parent / f".mac-tables-{run.settings['minutes']}-{run.minutes}-{run.max_steps}-{run.seed}"
+    shared = run.folder.parent / f".mac-tables-{run.settings['minutes']}-{run.minutes}-{run.seed}"
+    shared = run.folder if run.max_steps else shared
     shared.mkdir(parents=True, exist_ok=True)
     found: dict = {}
     for set_name in SETS if run.max_steps is None else ["power-plant"]:

@@ -4,9 +4,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 
 import anygiven as ag
 from anygiven.errors import QuestionError
+from anygiven.inference import fill
+from anygiven.variables import read_table
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +79,14 @@ def test_median_imputation_fills_counts_with_their_medians(density, table):
     filled = density.impute(gaps, statistic="median")["visits"].to_numpy(dtype=float)
     assert filled.mean() == pytest.approx(np.nanmedian(table["visits"].astype(float)), abs=1.2)
     assert np.array_equal(filled, density.conditional("visits", gaps).median.to_numpy(dtype=float))
+
+
+def test_filling_reports_how_far_it_is(density, table, monkeypatch):
+    monkeypatch.setattr("anygiven.inference.summaries.CHUNK", 100)
+    x, is_present = (torch.from_numpy(part) for part in density.schema_.encode(read_table(table)))
+    shares = []
+    fill(density.model_, density.domains, x, is_present, report=shares.append)
+    assert shares == pytest.approx([1 / 3, 2 / 3, 1.0])
 
 
 def test_predictions(density, table):

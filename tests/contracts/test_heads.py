@@ -21,6 +21,7 @@ from anygiven.heads import (
     SharedHead,
     TableHead,
     joint_head_for,
+    smooth_log_prob,
 )
 from anygiven.heads.mixtures import KernelMixture, Logistic, Normal
 from anygiven.heads.smooth import solved
@@ -35,6 +36,7 @@ from anygiven.variables.domains import (
     Ordinal,
     SharedDomain,
 )
+from anygiven.variables.marginals import SCORE_LIMIT
 from anygiven.variables.schema import schema_of
 from anygiven.variables.tables import read_table
 
@@ -142,6 +144,7 @@ def test_the_conditional_of_one_column_is_that_of_all(found):
     domains, conditionals = found
     drawn = conditionals.sample(torch.Generator().manual_seed(1))
     log_p = conditionals.log_prob(drawn)
+    assert drawn.shape == (BATCH, len(conditionals.columns), 4)
     for c, column in enumerate(conditionals.columns.tolist()):
         domain, one = domains[column], conditionals.of(column)
         symbol = drawn[:, c, SYMBOL]
@@ -455,6 +458,62 @@ def test_tied_channels_sum_to_one():
         drawn = head(torch.randn(1, WIDTH).expand(20_000, -1)).sample(torch.Generator().manual_seed(0))
     assert drawn.min() >= 0
     assert drawn.max() <= 3
+
+
+def test_the_last_channel_is_moved_by_both_before_it():
+    """Red moves green; red and green, each by its own number, move blue."""
+    loc, scale = torch.tensor([[0.1, -0.2, 0.3]]), torch.tensor([[0.2, 0.3, 0.4]])
+    tie = torch.tensor([[0.5, -0.7, 0.9]])
+    pixel = PixelMixture(torch.zeros(1), loc, scale, tie, 5)
+    levels = torch.tensor([1.0, 4.0, 2.0])
+    red, green, _ = (2 * levels / 4 - 1).tolist()
+    moved_loc = [0.1, -0.2 + 0.5 * red, 0.3 - 0.7 * red + 0.9 * green]
+    alone = [
+        PixelMixture(torch.zeros(1), torch.tensor([[m]]), scale[:, c : c + 1], tie[:, :0], 5).log_prob(
+            levels[c : c + 1]
+        )
+        for c, m in enumerate(moved_loc)
+    ]
+    assert float(pixel.log_prob(levels)) == pytest.approx(float(sum(alone)), abs=1e-5)
+
+
+@pytest.mark.parametrize("n_levels", [4, 8])
+def test_means_of_tied_channels_are_exact_where_levels_are_few(n_levels):
+    torch.manual_seed(4)
+    few = PixelMixture(
+        torch.randn(2), torch.randn(2, 2), 0.1 + torch.rand(2, 2), torch.tensor([[0.9], [-0.8]]), n_levels
+    )
+    levels = torch.cartesian_prod(*[torch.arange(float(n_levels))] * 2)
+    masses = each(few, len(levels)).log_prob(levels).exp()
+    assert torch.allclose(few.mean, (masses[:, None] * levels).sum(0), atol=1e-4)
+
+
+def test_a_pixel_head_starts_near_the_marginal_of_the_levels():
+    frequencies = torch.tensor([0.5, 0.1, 0.02, 0.02, 0.02, 0.02, 0.02, 0.3])
+    pixel = PixelHead(WIDTH, frequencies, 1, 10)(torch.zeros(1, WIDTH))
+    masses = LevelMixture(pixel).table.probabilities[0].detach()
+    assert float((masses - frequencies).abs().sum()) / 2 < 0.25
+
+
+def test_the_outermost_cells_take_all_that_lies_beyond():
+    """A cell that ends at the limit of scores ends nowhere, on either side."""
+    wide = KernelMixture(torch.zeros(1, 1), torch.zeros(1, 1), torch.full((1, 1), 20.0), Normal())
+    edges = torch.tensor([-SCORE_LIMIT, -1.0, 1.0, SCORE_LIMIT])
+    cells = torch.zeros(3, 1, 4)
+    cells[:, 0, LOW], cells[:, 0, HIGH] = edges[:-1], edges[1:]
+    masses = smooth_log_prob(wide, cells, True).exp()
+    assert float(masses.sum()) == pytest.approx(1, abs=1e-5)
+    assert float(masses[0]) == pytest.approx(float(wide.cdf(torch.tensor(-1.0))), abs=1e-5)
+    assert float(smooth_log_prob(wide, cells, False)[1]) == pytest.approx(float(wide.log_prob(torch.tensor(0.0))))
+
+
+def test_densities_of_many_points_are_found_in_parts(monkeypatch):
+    mixture = KernelMixture(torch.zeros(2, 3), torch.randn(2, 3), torch.ones(2, 3), Normal())
+    z = torch.randn(7, 2)
+    whole = mixture.log_prob_at(z)
+    monkeypatch.setattr("anygiven.heads.smooth.ENTRIES", 1)
+    assert torch.allclose(mixture.log_prob_at(z), whole)
+    assert torch.allclose(whole, mixture.log_prob(z))
 
 
 def test_tied_channels_have_their_own_means_and_temperatures():

@@ -9,20 +9,30 @@ import torch
 from anygiven.errors import QuestionError
 from anygiven.lattice import (
     ARDM,
+    Anywhere,
     BernoulliEvidence,
+    BottomToTop,
     CardMask,
     ExteriorPatch,
     Glimpse,
+    InteriorPatch,
     Joint,
     KnownAsked,
     ModeMixture,
     Path,
     Question,
     RandomSlant,
+    RegionEvidence,
+    RegionMode,
+    RightToLeft,
     Slanted,
     Strided,
+    Support,
+    Told,
+    TopToBottom,
     UniformEvidence,
     WholePath,
+    Window,
     mixture,
 )
 from anygiven.lattice.masking_modes import LeftToRight
@@ -226,6 +236,54 @@ def test_mixtures_of_modes_may_have_weights_of_zero_but_not_only_those():
             ModeMixture(modes, weights)
     with pytest.raises(QuestionError, match="at least one"):
         ModeMixture(())
+
+
+def test_one_stage_leaves_nothing_to_be_given():
+    present = torch.ones(6, 9, dtype=torch.bool)
+    question = RegionEvidence(Anywhere((3, 3))).draw(present, generator())
+    assert question.is_query.all()
+    halves = RegionEvidence(LeftToRight((3, 3))).draw(present, generator())
+    assert halves.is_evidence.any(1).all()
+    assert halves.is_query.any(1).all()
+
+
+@pytest.mark.parametrize("mode", [LeftToRight, RightToLeft, TopToBottom, BottomToTop, ExteriorPatch, InteriorPatch])
+def test_regions_are_of_pixels_also_where_each_channel_is_a_variable(mode):
+    region = mode((4, 5, 3)).region(7, generator())
+    assert region.shape == (7, 4, 5)
+    seen = []
+    RegionMode((4, 5, 3), lambda n, shape, _: seen.append(shape) or torch.ones(n, *shape, dtype=torch.bool)).region(
+        2, generator()
+    )
+    assert seen == [(4, 5)]
+
+
+def test_a_mode_that_is_told_counts_as_random_and_tells_its_number():
+    told = Told(LeftToRight((2, 2)), 3)
+    assert told.is_random
+    assert told.path(everything(4, 2), generator()).masking_mode.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(("share", "size"), [(0.0, 3), (0.5, 6), (1.0, 8)])
+def test_a_window_is_anywhere_and_as_long_as_it_should_be(share, size):
+    starts = set()
+    for seed in range(60):
+        path, _ = Window(WholePath(Joint()), 3, share).draw(torch.ones(2, 8, dtype=torch.bool), generator(seed))
+        asked = path.is_query[0].nonzero().squeeze(1).tolist()
+        assert asked == list(range(asked[0], asked[0] + size))
+        starts.add(asked[0])
+    assert starts == set(range(8 - size + 1))
+
+
+def test_of_many_variables_pairs_are_not_kept(monkeypatch):
+    monkeypatch.setattr("anygiven.lattice.support.MOST_PAIRED", 3)
+    few, many = Support.of(ARDM(Joint()), 3), Support.of(ARDM(Joint()), 4)
+    assert few.is_known.shape == (3, 3)
+    assert many.is_known.shape == many.is_unknown.shape == (0, 0)
+    assert many.is_asked.all()
+    assert many.never_given(everything(4)) == []
+    assert Support.of_everything(4).is_known.shape == (0, 0)
+    assert Support.of_everything(3).is_known.all()
 
 
 # ------------------------------------------------------------------ storing

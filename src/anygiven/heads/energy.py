@@ -188,21 +188,21 @@ class EnergyDensity(Smooth):
 class EnergyHead(ColumnHead):
     """A mixture head and an energy network over all columns, relative to the mixture."""
 
-    width, depth, n_context, is_alone = 64, 2, 32, False
+    WIDTH, DEPTH, N_CONTEXT, IS_ALONE = 64, 2, 32, False
 
     def __init__(self, width: int, n_columns: int, n_components: int, is_grid: bool):
         super().__init__(width, n_columns, n_components, is_grid)
         self.proposal = MixtureHead(width, n_columns, n_components, is_grid)
-        self.context = nn.Linear(width, n_columns * self.n_context)
-        self.energy = EnergyNetwork(n_columns, self.n_context, self.width, self.depth)
+        self.context = nn.Linear(width, n_columns * self.N_CONTEXT)
+        self.energy = EnergyNetwork(n_columns, self.N_CONTEXT, self.WIDTH, self.DEPTH)
         self.phase = Phase()
-        self.stands_alone = self.is_alone and not is_grid  # cells of a grid are intervals: masses of the proposal
+        self.stands_alone = self.IS_ALONE and not is_grid  # cells of a grid are intervals: masses of the proposal
 
     def begin(self, phase: Phase) -> None:
         self.phase = phase
 
     def forward(self, features: Tensor, places: Tensor) -> EnergyDensity:
-        start = self.energy.start(outputs(self.context, features, places, self.n_context), places)
+        start = self.energy.start(outputs(self.context, features, places, self.N_CONTEXT), places)
         proposal = self.proposal(features, places)
         return EnergyDensity(proposal, start, self.energy, self.stands_alone, self.phase)
 
@@ -210,4 +210,4 @@ class EnergyHead(ColumnHead):
 class ACEHead(EnergyHead):
     """ACE's: an energy that stands alone, with the sizes of its published code."""
 
-    width, depth, n_context, is_alone = 128, 4, 64, True
+    WIDTH, DEPTH, N_CONTEXT, IS_ALONE = 128, 4, 64, True

@@ -39,7 +39,8 @@ TESTS = {  # of each folder, the quick and telling ones first
     "lattice": ["truth/test_lattice_laws.py", "truth/test_workload_laws.py", "contracts/test_lattice.py",
                 "truth/test_masking_modes.py", "truth/test_mask_laws.py", "test_workload.py"],
     "heads": ["contracts/test_heads.py", "truth/test_energy.py", "truth/test_laws_of_answers.py"],
-    "inference": ["truth/test_inference_laws.py", "truth/test_laws_of_answers.py", "test_answers.py"],
+    "inference": ["truth/test_inference_laws.py", "truth/test_laws_of_answers.py", "test_answers.py",
+                  "truth/test_orders.py"],
     "estimators": ["truth/test_answer_laws.py", "test_answers.py", "truth/test_laws_of_answers.py"],
 }  # fmt: skip
 MORE = {"refining": ["truth/test_refining.py"]}  # of some files, before the others

@@ -73,9 +73,9 @@ class Unrolled(AnyOrderModel):
         out, device = x.new_zeros(x.shape[:2]), x.device
         for rows, t, columns in self._looks(path):
             some, at, rows = path.rows(rows), columns.to(device), rows.to(device)
-            cells, asked = x[rows], some.asked_at(t)[:, columns].to(device)
-            log_p = self.look(cells, some.known_at(t), columns, some.masking_mode).log_prob(cells[:, at])
-            patch = torch.zeros_like(out[rows]).index_copy(1, at, torch.where(asked, log_p, 0.0))
+            cells, asked = x[rows], some.asked_at(t)[:, columns]
+            log_p = self.look(cells, some.known_at(t), columns, some.masking_mode).log_prob(cells[:, at], asked)
+            patch = torch.zeros_like(out[rows]).index_copy(1, at, torch.where(asked.to(device), log_p, 0.0))
             out = out.index_add(0, rows, patch)
         return out
 
@@ -164,7 +164,9 @@ class PathModel(AnyOrderModel):
 
     def log_prob(self, x: Tensor, path: Path) -> Tensor:
         is_query = path.is_query.to(x.device)
-        log_p = self.head(self.network(x, path.step)).log_prob(x.masked_fill(~is_query.unsqueeze(-1), 0.0))
+        log_p = self.head(self.network(x, path.step)).log_prob(
+            x.masked_fill(~is_query.unsqueeze(-1), 0.0), path.is_query
+        )
         return torch.where(is_query, log_p, 0.0)
 
     def walk(self, x: Tensor, path: Path) -> Walk:

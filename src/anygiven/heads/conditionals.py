@@ -17,8 +17,9 @@ class Conditionals(ABC):
     columns: Tensor  # (C,) which variables, on the CPU
 
     @abstractmethod
-    def log_prob(self, cells: Tensor) -> Tensor:
-        """(B, C, 4) → (B, C)."""
+    def log_prob(self, cells: Tensor, is_asked: Tensor | None = None) -> Tensor:
+        """(B, C, 4) → (B, C). With is_asked (B, C), on the CPU, what is not asked may be anything: a costly head leaves
+        it out."""
 
     @abstractmethod
     def sample(self, generator: torch.Generator | None = None) -> Tensor:

@@ -12,7 +12,7 @@ own estimate, with its standard error.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -151,8 +151,13 @@ class EnergyDensity(Smooth):
         one = torch.zeros_like(self.proposal.loc[..., :1])
         return KernelMixture(one, one, one + WIDE, self.proposal.kernel)
 
+    is_costly = True
+
     def each(self, change) -> Reweighted:  # type: ignore[override]
         return self.law.each(change)
+
+    def those(self, chosen: tuple[Tensor, ...]) -> EnergyDensity:
+        return replace(self, proposal=self.proposal.those(chosen), start=self.start[chosen])
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self.energy.training:

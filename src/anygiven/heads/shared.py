@@ -43,7 +43,7 @@ class SharedCategories(SharedConditionals):
 
     conditional: Categorical
 
-    def log_prob(self, cells: Tensor) -> Tensor:
+    def log_prob(self, cells: Tensor, is_asked: Tensor | None = None) -> Tensor:
         return self.conditional.log_prob(cells[..., SYMBOL])
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
@@ -77,7 +77,7 @@ class SharedPixels(SharedConditionals):
     def n_channels(self) -> int:
         return self.conditional.loc.shape[-1]
 
-    def log_prob(self, cells: Tensor) -> Tensor:
+    def log_prob(self, cells: Tensor, is_asked: Tensor | None = None) -> Tensor:
         return self.conditional.log_prob(cells[..., : self.n_channels])
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:

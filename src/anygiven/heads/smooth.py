@@ -68,6 +68,12 @@ class Smooth(Conditional):
         """How many numbers a row takes at each score: bounds the size of tables."""
         return 1
 
+    is_costly = False  # whether a density takes so long that it is worth choosing which are wanted
+
+    def those(self, chosen: tuple[Tensor, ...]) -> Self:
+        """Of a batch (B, C) those in some rows (P,) and columns (P,), as a batch of one side."""
+        return self.each(lambda tensor: tensor[chosen])
+
     # ------------------------------------------------------------------ what follows from the quantiles
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:

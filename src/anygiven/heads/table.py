@@ -83,13 +83,19 @@ class TableConditionals(Conditionals):
     log_symbols: Tensor  # (B, S) normalised within each column's segment
     smooth: dict[str, Smooth]  # group → batch shape (B, C_group)
 
-    def log_prob(self, cells: Tensor) -> Tensor:
+    def log_prob(self, cells: Tensor, is_asked: Tensor | None = None) -> Tensor:
         """(B, C, 4) → (B, C)."""
         log_p = self.log_symbols.gather(1, self.asked.start + cells[..., SYMBOL].long())
         for group, smooth in self.smooth.items():
             at = self.asked.among[group]
             inside = cells[:, at]
-            density = smooth_log_prob(smooth, inside, group == CELLS)
+            if is_asked is None or not smooth.is_costly:
+                density = smooth_log_prob(smooth, inside, group == CELLS)
+            else:
+                mine = torch.from_numpy(self.head.layout.group[self.asked.columns] == group)
+                some = tuple(index.to(inside.device) for index in is_asked[:, mine].nonzero(as_tuple=True))
+                found = smooth_log_prob(smooth.those(some), inside[some], group == CELLS)
+                density = torch.zeros_like(inside[..., LOW]).index_put(some, found)
             log_p = log_p.index_add(1, at, torch.where(self._is_smooth(inside, at), density, 0.0))
         return log_p
 

@@ -81,8 +81,9 @@ def _by_shared_looks(model: Unrolled, x: Tensor, question: Question, orders: lis
         is_revealed = torch.zeros(n, dtype=torch.bool)
         is_revealed[list(revealed)] = True
         look = model.look(cells, is_evidence | (is_query & is_revealed), columns)
-        log_p = look.log_prob(cells[:, columns.to(x.device)])
-        log_p = torch.where(is_query[:, columns].to(x.device), log_p, 0.0)
+        is_asked = is_query[:, columns]
+        log_p = look.log_prob(cells[:, columns.to(x.device)], is_asked)
+        log_p = torch.where(is_asked.to(x.device), log_p, 0.0)
         for k, variable in asked:
             out[k, rows] += log_p[:, int((columns == variable).nonzero())]
     return out.cpu()

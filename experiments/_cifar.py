@@ -16,15 +16,16 @@ KINDS = {"joint": Joint(), "marginal": CardMask()}
 SHOWN = {"joint": "joint", "marginal": "marginal", "random_orders": "joint, random orders"}
 
 
-def measure(run, methods: dict, element: str) -> dict:
-    found = {name: run.part(name, lambda m=method: one(run, *m, element)) for name, method in methods.items()}
-    return {"data": f"{SET}, its first 12,000 and 2,000 images", "methods": found}
+def measure(run, methods: dict, element: str, data: str = f"{SET}, its first 12,000 and 2,000 images") -> dict:
+    found = {name: run.part(name, lambda m=method: one(run, *m, element, data.split(",")[0]))
+             for name, method in methods.items()}  # fmt: skip
+    return {"data": data, "methods": found}
 
 
-def one(run, which: str, workload: str, element: str) -> dict:
-    smoke, domains = run.max_steps is not None, domains_of(SET, element)
-    model, facts = trained(run, SET, which, workload, element)
-    data = held(SET, 2 if smoke else run.settings["images"], domains)
+def one(run, which: str, workload: str, element: str, images: str = SET) -> dict:
+    smoke, domains = run.max_steps is not None, domains_of(images, element)
+    model, facts = trained(run, images, which, workload, element)
+    data = held(images, 2 if smoke else run.settings["images"], domains)
     n_dimensions, edges = domains.domain.n_channels * len(domains), 1 if smoke else run.settings["edges"]
     found = {}
     for kind, asked in KINDS.items():

@@ -50,6 +50,10 @@ def small_data(tmp_path, monkeypatch):
         arrays = {f"x_{part}": rng.integers(0, 256, (60, *shape)).astype(np.uint8) for part in ("train", "test")}
         labels = {f"y_{part}": rng.integers(0, 10, 60).astype(np.uint8) for part in ("train", "test")}
         np.savez(tmp_path / "images" / f"{name}.npz", **arrays, **labels)
+    for part, file in (("train", "train_data_batch_1"), ("val", "val_data")):
+        (tmp_path / "images" / f"Imagenet32_{part}_npz").mkdir()
+        pixels = rng.integers(0, 256, (60, 3072)).astype(np.uint8)
+        np.savez(tmp_path / "images" / f"Imagenet32_{part}_npz" / f"{file}.npz", data=pixels)
     monkeypatch.setenv("ANYGIVEN_DATA", str(tmp_path))
 
 
@@ -78,8 +82,8 @@ def only_the_first(name: str):
 
 # At paper scale these take long: they draw, have a U-Net of 256 channels, or train what another has trained; their
 # networks are those of mac-table1, novels-hour, sfarm-table2 and sfarm-table3.
-TAKES_LONG = {"mac-samples-text", "drawing-steps", "sfarm-fig3", "sfarm-fig6", "mac-table3", "mac-fig3", "path-parts",
-              "path-attention", "mac-samples-image"}  # fmt: skip
+TAKES_LONG = {"mac-samples-text", "drawing-steps", "sfarm-fig3", "sfarm-fig6", "mac-table2", "mac-table3", "mac-fig3",
+              "path-parts", "path-attention", "mac-samples-image"}  # fmt: skip
 RUNS = [(name, scale) for name in find_experiments() for scale in load_experiment(name).SCALES
         if not (scale == "paper" and name in TAKES_LONG)]  # fmt: skip
 

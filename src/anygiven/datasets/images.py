@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anygiven.datasets.files import find_file
+from anygiven.datasets.pictures import imagenet
 from anygiven.errors import ImageError
 
 FILES = {
@@ -26,8 +27,10 @@ def labels(name: str, part: str = "train") -> np.ndarray:
 
 
 def _load(name: str, part: str, prefix: str) -> np.ndarray:
+    if name == "imagenet32" and prefix == "x_":
+        return imagenet(32, "train" if part == "train" else "val")
     if name not in FILES:
-        raise ImageError(f"There are no images {name!r}; there are {', '.join(FILES)}.")
+        raise ImageError(f"There are no images {name!r}; there are {', '.join(FILES)}, imagenet32.")
     file, origin = FILES[name]
     with np.load(find_file(f"images/{file}.npz", origin)) as arrays:
         if name == "binarized-mnist":

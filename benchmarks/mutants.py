@@ -2,6 +2,7 @@
 
     python benchmarks/mutants.py                       150 mutants, about half an hour on one core
     python benchmarks/mutants.py --n 20 --minutes 3    fewer, and no longer than that
+    python benchmarks/mutants.py --workers 2           in two processes
 
 A mutant is one operator or constant of lattice/, heads/, inference/ or estimators/answers.py changed for another, in a
 copy of the tree. It is killed if a test of its module fails or takes too long. What is said to a person (docstrings,
@@ -20,6 +21,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -230,26 +232,45 @@ def run(mutants: list[Mutant], minutes: float, seconds: float) -> tuple[int, lis
     return done, survivors
 
 
+def in_processes(n: int) -> list[dict]:
+    """What each of n workers has found."""
+    workers = [
+        subprocess.Popen(
+            [sys.executable, __file__, *sys.argv[1:], "--part", str(k + 1), "--json"], stdout=subprocess.PIPE
+        )
+        for k in range(n)
+    ]
+    return [json.loads(worker.communicate()[0]) for worker in workers]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no mutant after that")
     parser.add_argument("--seconds", type=float, default=90.0, help="the time limit of one mutant's tests")
+    parser.add_argument("--workers", type=int, default=1, help="processes; they share the mutants")
+    parser.add_argument("--part", type=int, default=0, help="which of the workers this is; not kept")
     parser.add_argument("--only", nargs="*", default=[], metavar="FILE:LINE", help="of these mutants only; not kept")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     started = time.perf_counter()
-    mutants = chosen(arguments.n, arguments.seed)
-    mutants = [mutant for mutant in mutants if mutant.place in arguments.only or not arguments.only]
-    n, survivors = run(mutants, arguments.minutes, arguments.seconds)
+    if arguments.workers > 1 and not arguments.part:
+        parts = in_processes(arguments.workers)
+        n = sum(part["killed"] + part["survived"] for part in parts)
+        survivors = [survivor for part in parts for survivor in part["survivors"]]
+    else:
+        mutants = chosen(arguments.n, arguments.seed)
+        mutants = mutants[arguments.part - 1 :: arguments.workers] if arguments.part else mutants
+        mutants = [mutant for mutant in mutants if mutant.place in arguments.only or not arguments.only]
+        n, found = run(mutants, arguments.minutes, arguments.seconds)
+        survivors = [[mutant.file, mutant.line, mutant.before, mutant.after] for mutant in found]
     result = {
         "killed": n - len(survivors), "survived": len(survivors), "share": round((n - len(survivors)) / max(n, 1), 4),
-        "survivors": [[mutant.file, mutant.line, mutant.before, mutant.after] for mutant in survivors],
-        "command": " ".join(["python benchmarks/mutants.py", *sys.argv[1:]]), "seed": arguments.seed,
-        "seconds": round(time.perf_counter() - started, 1), "version": version("anygiven"),
+        "survivors": survivors, "command": " ".join(["python benchmarks/mutants.py", *sys.argv[1:]]),
+        "seed": arguments.seed, "seconds": round(time.perf_counter() - started, 1), "version": version("anygiven"),
     }  # fmt: skip
-    if not arguments.only:
+    if not arguments.only and not arguments.part:
         RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     print(json.dumps(result) if arguments.json else f"{result['killed']} of {n} mutants killed: {result['share']:.1%}")
 

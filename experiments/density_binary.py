@@ -7,6 +7,7 @@ orders that the validation rows like best.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from _runs import threads

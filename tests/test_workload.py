@@ -31,7 +31,9 @@ from anygiven.lattice import (
     WholePath,
     mixture,
 )
+from anygiven.lattice.question import NEVER, Path
 from anygiven.lattice.stored import Forgotten, from_json, laws, to_json
+from anygiven.lattice.support import Strange
 from anygiven.lattice.workloads import Workload
 
 FRAME = pd.DataFrame({"a": np.arange(60.0) % 7, "b": np.arange(60.0) ** 0.5, "c": ["x", "y", "z"] * 20})
@@ -149,16 +151,16 @@ def test_supports_are_those_of_the_laws():
 
 
 @pytest.mark.parametrize("n", [1, 2, 40, 400])
-def test_what_trains_everything_has_no_strange_pairs(n):
-    rows = torch.ones(1, n, dtype=torch.bool)
+def test_what_trains_everything_has_no_strange_edges(n):
     parts = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (30, n)))
     question = Question(parts == 0, parts == 1)
     for objective in (ARDM(Joint()), text_objective("any")):
         support = Support.of(objective, n)
         assert support.is_asked.all()
-        assert support.never_given(question) == []
-        assert support.never_open(question, at_once=True) == []
-    assert Support.of(WholePath(Joint()), n).never_open(Question(rows, ~rows)) == []
+        assert support.strange(Path.look(question.is_evidence, question.is_query)) is None
+        assert support.strange(Canonical().path(question)) is None
+    rows = torch.ones(1, n, dtype=torch.bool)
+    assert Support.of(WholePath(Joint()), n).strange(Canonical().path(Question(rows, ~rows))) is None
 
 
 def test_questions_that_no_training_asked():
@@ -171,9 +173,18 @@ def test_questions_that_no_training_asked():
     assert joint.has_strange_shape(whole) == []
     assert joint.has_strange_shape(some) == ["nothing was ever left open"]
     assert joint.has_strange_shape(given) == ["nothing was ever given"]
-    assert joint.support.never_open(some) == []  # to a model that looks it is not yet revealed
-    assert joint.support.never_open(last) == [(2, 0), (2, 1)]
-    assert joint.support.never_open(whole, at_once=True) == [(1, 0), (2, 0), (2, 1)]
+    strange = joint.support.strange
+    assert strange(Canonical().path(some)) is None  # to a model that looks it is not yet revealed
+    assert strange(Canonical().path(last)) == Strange(2, None, 0)
+    assert strange(Canonical().path(whole)) is None
+    assert strange(Path.look(nothing, ~nothing)) == Strange(1, None, 0)
+    assert strange(Canonical((1, 0, 2)).path(whole)) == Strange(0, 1, None)
+    # Eq. 7 asks all that is not in the prefix: each pair was seen, and yet never 1 known while 0 was not
+    glimpse = Support.of(Glimpse(Joint(), edges=True, cardinality=False), 3)
+    found = glimpse.strange(Path(torch.tensor([[NEVER, -1, 0]])))
+    assert found == Strange(2, 1, 0)
+    assert found.said("abc".__getitem__) == "b was never given with a left open where c was asked"
+    assert glimpse.strange(Path(torch.tensor([[-1, NEVER, 0]]))) is None
     assert TrainedWorkload("joint", WholePath(Joint()), 3, (1, 2)).has_strange_shape(some) == []
     assert TrainedWorkload("x", ARDM(KnownAsked((0,), (2,))), 3).never_asked(given) == [1]
 
@@ -193,6 +204,8 @@ CHAINED = pd.DataFrame(CHAIN, columns=["a", "b", "c"])
         ("gaps", "b", {"a": 1.0, "c": 1.0}, None),
         (WholePath(Joint(), Canonical()), "c", {}, "a was never left open where c was asked"),
         ("joint", "a", {"b": 1.0}, "b was never given where a was asked"),
+        ("joint", "c", {"b": 1.0}, "b was never given with a left open where c was asked"),
+        ("joint", "c", {"a": 1.0}, None),
         ("marginals", "c", {"a": 1.0}, None),
         ("marginals", "a", {"c": 1.0}, "c was never given where a was asked"),
         ("any", "a", {"c": 1.0}, None),
@@ -208,6 +221,20 @@ def test_a_conditional_that_was_never_trained_says_so(workload, query, given, sa
             warnings.simplefilter("always", AnyGivenWarning)
             one.conditional(query, given)
         assert [says in str(one.message) for one in said] == ([True] if says else [])
+
+
+def test_drawing_and_scoring_go_along_what_was_trained_or_say_so():
+    with_gaps = CHAINED.assign(b=CHAINED.b.mask(CHAINED.b > 1))
+    gaps = ag.TabularDensity(workload="gaps", **QUICK).fit(with_gaps)
+    for ask in (lambda: gaps.sample(5), lambda: gaps.log_prob(CHAINED), lambda: gaps.sample(300, given={"b": 1.0})):
+        with pytest.warns(AnyGivenWarning, match="was never left open where"):
+            ask()
+    joint = ag.TabularDensity(workload="joint", **QUICK).fit(CHAINED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AnyGivenWarning)
+        joint.sample(300, random_state=0)  # along the one order that was trained
+        joint.log_prob(CHAINED)
+        gaps.log_prob(query=CHAINED[["b"]], given=CHAINED[["a", "c"]])
 
 
 def test_filling_and_texts_and_expected_pixels_say_so_too():

@@ -12,6 +12,7 @@ from anygiven.lattice import (
     Anywhere,
     BernoulliEvidence,
     BottomToTop,
+    Canonical,
     CardMask,
     ExteriorPatch,
     Glimpse,
@@ -281,7 +282,7 @@ def test_of_many_variables_pairs_are_not_kept(monkeypatch):
     assert few.is_known.shape == (3, 3)
     assert many.is_known.shape == many.is_unknown.shape == (0, 0)
     assert many.is_asked.all()
-    assert many.never_given(everything(4)) == []
+    assert many.strange(Canonical().path(everything(4))) is None
     assert Support.of_everything(4).is_known.shape == (0, 0)
     assert Support.of_everything(3).is_known.all()
 

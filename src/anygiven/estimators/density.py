@@ -8,11 +8,12 @@ import os
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 from msgspec import Meta
 from sklearn.base import BaseEstimator
@@ -33,7 +34,7 @@ from anygiven.estimators.fitting import (
 from anygiven.estimators.folder import StoredModel, load_folder, read_steadily, save_folder, shapes_of
 from anygiven.estimators.options import check_against_weights, check_options, device_of, seed_of, settings_with
 from anygiven.estimators.workload import StoredWorkload, TrainedWorkload
-from anygiven.lattice import Question
+from anygiven.lattice import Path, Protocol, Question
 from anygiven.model import AnyOrderModel, PathModel
 from anygiven.networks import networks_for
 from anygiven.training import Outcome, Settings
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 MAX_VARIABLES = 2**24
 OF_THE_FIT = ("verbose", "checkpoint", "device", "workload")  # of one run of fit, or kept elsewhere
 MOST_NAMED = 5  # variables in a sentence
+MOST_LOOKED_AT = 256  # rows of a question, when it is asked whether such were trained
 
 
 HowMany = Annotated[int, Meta(ge=0, le=2**53)]
@@ -162,8 +164,8 @@ class Density(BaseEstimator):
         """Whether the model scores a whole path in one pass."""
         return isinstance(self.model_, PathModel)
 
-    def _warn_untrained(self, question: Question, at_once: bool = False) -> None:
-        """Say so where the workload trained no such question; what is asked `at_once` is seen in one look."""
+    def _warn_untrained(self, question: Question, orders: Sequence[Protocol] = ()) -> None:
+        """Say so where the workload trained no such question, along these orders or, without any, in one look."""
         workload, named = self.workload_, self.variables_.name_of
         never = workload.never_asked(question)
         if never:
@@ -171,14 +173,24 @@ class Density(BaseEstimator):
             self._say(f"The model was fitted for other questions: {names} was never asked in training, so this answer "
                       "is close to its marginal; fit with workload='any' to ask it.")  # fmt: skip
         strange = workload.has_strange_shape(question) if self._reads_paths else []
-        for pairs, verb in ((workload.support.never_given(question), "given"),
-                            (workload.support.never_open(question, at_once), "left open")):  # fmt: skip
-            if pairs and not strange:
-                i, j = pairs[0]
-                strange.append(f"{named(j)} was never {verb} where {named(i)} was asked")
+        for path in () if strange else self._few_paths(question, orders):
+            found = workload.support.strange(path)
+            if found is not None:
+                strange = [found.said(named)]
+                break
         if strange:
             self._say(f"The model was fitted for other questions: {' and '.join(strange)}; this answer may be far off; "
                       "fit with workload='any' to ask it.")  # fmt: skip
+
+    def _few_paths(self, question: Question, orders: Sequence[Protocol]) -> Iterator[Path]:
+        """Of the first rows that ask different things."""
+        both = torch.stack([question.is_query, question.is_evidence], dim=1).flatten(1)
+        _, first = np.unique(both[:MOST_LOOKED_AT].numpy(), axis=0, return_index=True)
+        few = Question(question.is_query[first], question.is_evidence[first])
+        if not orders:
+            yield Path.look(few.is_evidence, few.is_query)
+        for order in orders:
+            yield order.path(few, torch.Generator().manual_seed(0))
 
     @staticmethod
     def _say(sentence: str) -> None:
@@ -203,15 +215,15 @@ class Density(BaseEstimator):
         }
         weights = {name: tensor.detach().cpu() for name, tensor in self.model_.state_dict().items()}
         variables, workload = self.variables_.to_json(), self.workload_.to_json()
-        save_folder(Path(path), config, variables, workload, weights, self.report_)
+        save_folder(FilePath(path), config, variables, workload, weights, self.report_)
         if self.checkpoint_:
-            remove_checkpoints(Path(self.checkpoint_))
+            remove_checkpoints(FilePath(self.checkpoint_))
             self.checkpoint_ = None
 
     @classmethod
     def load(cls, path) -> Self:
         """Read a model folder."""
-        folder = Path(path)
+        folder = FilePath(path)
         return read_steadily(folder, lambda: cls._from_stored(load_folder(folder)))
 
     @classmethod

@@ -256,8 +256,8 @@ class ImageDensity(Density):
             raise QuestionError(f"orders is {orders} and the order given is the same each time; ask for one.")
         images = self.variables_.array(X)
         question = Question(*self.variables_.asked_and_given(len(images), query, given))
-        self._warn_untrained(question)
         protocols = self._orders(orders) if order is None else [self.workload_.told(order)] * orders
+        self._warn_untrained(question, self._warned_along if order is None else [order])
         images = self.variables_.shown_alone(images, question.is_query | question.is_evidence)
         return self._log_prob(self.variables_.encode(images), question, protocols)
 
@@ -270,6 +270,11 @@ class ImageDensity(Density):
         if self.workload_.trains_canonical_order:
             return scan_orders(self.variables_.shape, n, self.seed_)
         return random_orders(len(self.domains), n, self.seed_ + 17)
+
+    @property
+    def _warned_along(self) -> list[Protocol]:
+        """Raster order where it was trained; of other networks a look is judged, whatever order it begins."""
+        return [Canonical()] if self.workload_.trains_canonical_order else []
 
     @property
     def _order_of_drawing(self) -> Protocol:
@@ -346,7 +351,7 @@ class ImageDensity(Density):
         """The mean of every pixel that is not known, given those that are (height, width[, channels]), as floats."""
         self._check_fitted()
         x, known = self._encode_known(image, given)
-        self._warn_untrained(Question(~known, known), at_once=True)
+        self._warn_untrained(Question(~known, known))
         means = expected(self.model_, x, known)[0, :, : self.variables_.domain.n_channels].numpy()
         means = means.reshape(1, *self.variables_.size)
         return self.variables_.shown(means, self.variables_.white_of(image, known))[0]
@@ -364,7 +369,7 @@ class ImageDensity(Density):
         order = None if order is None else self.workload_.told(order)
         generator = self._generator(random_state)
         question = Question(~is_known, is_known)
-        self._warn_untrained(question)
+        self._warn_untrained(question, self._warned_along if order is None else [order])
         path, choose, looks_again = self._path_of_drawing(question, steps, groups, order, generator)
         with share_bar("drawing", self.verbose) as report:
             return draw(self.model_, x, path, generator, temperature, report, choose, looks_again=looks_again)

@@ -243,7 +243,7 @@ class TabularDensity(Density):
             return log_prob_by_ratio(self.model_, x, question, protocols).numpy()
         if method != "path":
             raise QuestionError(f"There is no method {method!r}; use 'path' or 'ratio'.")
-        self._warn_untrained(question)
+        self._warn_untrained(question, protocols)
         with share_bar("scoring", self.verbose if len(x) > 2000 else False) as report:
             return log_prob(self.model_, x, question, protocols, report=report).numpy()
 
@@ -358,17 +358,23 @@ class TabularDensity(Density):
         """x with the asked columns drawn: by default all that is not evidence."""
         generator = self._generator(random_state)
         question = Question(~is_evidence if is_query is None else is_query, is_evidence)
-        self._warn_untrained(question)
-        n = len(self.schema_.variables)
         step = torch.empty(is_evidence.shape, dtype=torch.int64)
         # A few orders shared by many rows: nearly as varied as one order a row, and far fewer columns a look.
-        for rows in torch.arange(len(x)).chunk(N_DRAWING_ORDERS if len(x) >= 256 else 1):
-            protocol = Canonical(tuple(torch.randperm(n, generator=generator).tolist()))
-            protocol = Budget(protocol, int(steps)) if steps else protocol
+        chunks = torch.arange(len(x)).chunk(N_DRAWING_ORDERS if len(x) >= 256 else 1)
+        orders = [self._order_of_drawing(generator) for _ in chunks]
+        self._warn_untrained(question, orders)
+        for rows, order in zip(chunks, orders, strict=True):
+            protocol = Budget(order, int(steps)) if steps else order
             part = Question(question.is_query[rows], question.is_evidence[rows])
             step[rows] = protocol.path(part).step
         with share_bar("drawing", self.verbose if len(x) > 5000 else False) as report:
             return draw(self.model_, x, Path(step), generator, temperature, report)
+
+    def _order_of_drawing(self, generator: torch.Generator) -> Canonical:
+        """A random order of the columns; of a workload that trained one order alone, that one."""
+        if self.workload_.trains_canonical_order_alone:
+            return Canonical()
+        return Canonical(tuple(torch.randperm(len(self.domains), generator=generator).tolist()))
 
     def impute(self, X, *, statistic: str = "mean", draws: int | None = None, steps: int | None = None,
                temperature: float = 1.0, random_state=None):  # fmt: skip
@@ -385,7 +391,7 @@ class TabularDensity(Density):
         require_all_columns(self.schema_, table)
         x, is_present = encoded(self.schema_, table, unseen="gap")
         if draws is None:
-            self._warn_untrained(Question(~is_present, is_present), at_once=True)
+            self._warn_untrained(Question(~is_present, is_present))
             with share_bar("filling", self.verbose if len(x) > 5000 else False) as report:
                 found = fill(self.model_, self.schema_.domains, x, is_present, statistic, report)
             return filled_table(self.schema_, table, is_present.numpy(), found)

@@ -214,7 +214,7 @@ class TextDensity(Density):
                 )
             x = torch.where(is_evidence.unsqueeze(-1), x_known, x)
         question = Question(is_query & ~is_evidence, is_evidence)
-        self._warn_untrained(question)
+        self._warn_untrained(question, [protocol])
         with share_bar("scoring", self.verbose if len(x) > 2000 else False) as report:
             return log_prob(self.model_, x, question, [protocol], report=report).numpy()
 
@@ -226,7 +226,7 @@ class TextDensity(Density):
         self._check_fitted()
         tiles = Tiles(read_corpus(X, self.variables_.alphabet.characters), self.length)
         some = tiles.rows(torch.arange(len(tiles))[-SCORED:]).is_present
-        self._warn_untrained(Question(some, torch.zeros_like(some)))
+        self._warn_untrained(Question(some, torch.zeros_like(some)), [Canonical()])
         found = []
         with share_bar("scoring", self.verbose if len(tiles) > 2000 else False) as report:
             for rows in torch.arange(len(tiles)).split(SCORED):
@@ -328,7 +328,7 @@ class TextDensity(Density):
         is_evidence[:, :size] = torch.from_numpy(is_known)
         is_query = ~is_evidence & (torch.arange(self.length) < size)
         question, losses = Question(is_query, is_evidence), self.report_["losses"]
-        self._warn_untrained(question)
+        self._warn_untrained(question, [Canonical()])
         path, choose = drawing_path(question, how.steps, losses, MUTUAL_NATS, Strided, generator, how.groups)
         with share_bar("drawing", self.verbose if n * self.length > 5000 else False) as report:
             drawn = draw(self.model_, x, path, generator, how.temperature, report, choose)

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from _images import bits_of, domains_of, held, nats, nats_by_edges, nats_by_looks, trained
+from _images import (
+    CONVOLUTIONS,
+    PAPER_CONVOLUTIONS,
+    PAPER_MAC,
+    UNET,
+    bits_of,
+    domains_of,
+    held,
+    nats,
+    nats_by_edges,
+    nats_by_looks,
+    trained,
+)
 from anygiven.lattice import CardMask, Joint
 
 SET = "cifar10"
@@ -12,6 +24,12 @@ METHODS = {  # network, what it is trained on
     "SFARM": ("unet", "modes"),
     "whole path": ("convolutions", "any"),
 }
+MAC_SCALES = {
+    "laptop": {"unet": UNET, "convolutions": {**CONVOLUTIONS, "width": 48, "depth": 6, "batch_size": 4},
+               "minutes": 4.0, "images": 100, "edges": 32, "looks": 8, "n_components": 0},
+    "paper": {"unet": PAPER_MAC, "convolutions": PAPER_CONVOLUTIONS, "minutes": 60 * 24 * 14,
+              "images": 2000, "edges": 32, "looks": 32, "n_components": 0},
+}  # fmt: skip
 KINDS = {"joint": Joint(), "marginal": CardMask()}
 SHOWN = {"joint": "joint", "marginal": "marginal", "random_orders": "joint, random orders"}
 

@@ -106,9 +106,9 @@ def scores(run, splits: Splits, method: str, seed: int) -> dict:
     density, smoke = density_of(run, method, seed), run.max_steps is not None
     test = splits.test[: 3 if smoke else run.settings["test_rows"]]
     valid = splits.valid[: 3 if smoke else 2000]
-    schema = {f"x{i + 1}": "continuous" for i in range(splits.n_columns)}
+    density.schema = {f"x{i + 1}": "continuous" for i in range(splits.n_columns)}
     with threads(1):
-        figures = fit_with_valid(density, splits.train, valid, schema)
+        figures = fit_with_valid(density, splits.train, valid)
         x = cells(density, test)
         found = {"marginals": marginals(density, x), "conditionals": conditionals(density, x, test, splits.train)}
     return {**found, **figures, "seconds_per_step": figures["training_seconds"] / max(1, figures["steps"])}

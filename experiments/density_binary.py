@@ -39,12 +39,13 @@ def scores(run, name: str) -> dict:
     train, valid, test = (binary_set(name, part) for part in ("train", "valid", "test"))
     test = test[: 5 if smoke else s["test_rows"]]
     density = TabularDensity(
-        width=8 if smoke else s["width"], depth=s["depth"], dropout=s["dropout"].get(name, 0.1), weight_decay=0.05,
+        schema=kinds(train), width=8 if smoke else s["width"], depth=s["depth"],
+        dropout=s["dropout"].get(name, 0.1), weight_decay=0.05,
         max_minutes=run.minutes or s["minutes"], max_steps=run.max_steps or 1_000_000, random_state=run.seed,
         batch_size=8 if smoke else 256, training={"validation_rows": 5 if smoke else 4000}, verbose=False,
     )  # fmt: skip
     with threads(1):
-        figures = fit_with_valid(density, train, valid[:5] if smoke else valid, kinds(train))
+        figures = fit_with_valid(density, train, valid[:5] if smoke else valid)
         found, x = {}, cells(density, test)
         whole = Question(x.is_present, torch.zeros_like(x.is_present))
         for n in N_ORDERS[:1] if smoke else N_ORDERS:

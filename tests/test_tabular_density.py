@@ -315,3 +315,17 @@ def test_orders_chosen_on_held_out_rows_are_kept(tmp_path):
     assert np.array_equal(loaded.log_prob(table), density.log_prob(table))
     with pytest.raises(QuestionError, match="tried_orders is -1"):
         ag.TabularDensity(tried_orders=-1).fit(table)
+
+
+def test_rows_to_be_judged_by_may_be_given(table):
+    """Instead of a tenth of the others: the report's figure is of these."""
+    quick = {"max_steps": 5, "verbose": False, "width": 8, "depth": 1}
+    density = ag.TabularDensity(**quick).fit(table.head(200), valid=table.tail(100))
+    alike = ag.TabularDensity(**quick).fit(table.head(200), valid=table.tail(100).sample(frac=1, random_state=0))
+    other = ag.TabularDensity(**quick).fit(table.head(200), valid=table.head(100))
+    held = [one.report_["held_out_log_prob"] for one in (density, alike, other)]
+    assert held[0] == pytest.approx(held[1], abs=0.5)
+    assert held[0] != held[2]
+    assert density.report_["rows"] == 200
+    with pytest.raises(ag.AnyGivenError):
+        ag.TabularDensity(**quick).fit(table, valid=table[["weight"]])

@@ -153,10 +153,11 @@ class TabularDensity(Density):
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(self, X, y=None, sample_weight=None) -> TabularDensity:
+    def fit(self, X, y=None, sample_weight=None, valid=None) -> TabularDensity:
         """Learn from a table: pandas, polars, pyarrow, numpy, or a path to CSV or Parquet. Gaps may be anywhere.
 
-        `sample_weight` is how much each row counts: a row of weight two counts as if it stood there twice.
+        `sample_weight` is how much each row counts: a row of weight two counts as if it stood there twice. `valid` is a
+        table by whose rows the training is judged and stopped; by default a tenth of the others.
         """
         self._begin()
         if not (self.schema is None or isinstance(self.schema, dict)):
@@ -176,7 +177,8 @@ class TabularDensity(Density):
         n_tried = self.tried_orders + 2 * bool(self.tried_orders)
         closing = 1.0 + 0.5 * n_tried * len(self.domains)
         told_by = (cells, present) if self.checkpoint else ()
-        outcomes = self._learn(partial(_split, data), len(data), told_by, closing, self.members)
+        split = partial(_split, data, None if valid is None else self._data_of(valid))
+        outcomes = self._learn(split, len(data), told_by, closing, self.members)
         self.report_ = {
             "rows": len(data),
             "columns": len(self.schema_.variables),
@@ -187,9 +189,15 @@ class TabularDensity(Density):
             **self._report_of(outcomes),
         }
         if self.tried_orders:
-            self.report_["orders"] = self._likeliest_orders(_split(data, self.seed_)[1].rows(slice(0, N_HELD)))
+            self.report_["orders"] = self._likeliest_orders(split(self.seed_)[1].rows(slice(0, N_HELD)))
         self.report_["seconds"] = self._seconds()
         return self
+
+    def _data_of(self, X) -> Data:
+        """Other rows of the table that was learnt from."""
+        table = self.schema_.as_trained(read_table(X, self.schema_.names))
+        require_all_columns(self.schema_, table)
+        return Data(*encoded(self.schema_, table, unseen="gap"))
 
     def _likeliest_orders(self, held: Data) -> list[tuple[int, ...]]:
         until = None if self.max_minutes is None else self._began + 60 * self.max_minutes
@@ -432,7 +440,9 @@ class TabularDensity(Density):
         return f"{head}\n\n{self.schema_}"
 
 
-def _split(data: Data, seed: int) -> tuple[Data, Data]:
+def _split(data: Data, valid: Data | None, seed: int) -> tuple[Data, Data]:
+    if valid is not None:
+        return data, valid
     learn, held = hold_out(len(data), seed)
     return data.rows(learn), data.rows(held)
 

@@ -80,6 +80,7 @@ class EnergyDensity(Smooth):
     energy: EnergyNetwork
     is_alone: bool
     phase: Phase
+    is_costly = True
 
     @property
     def _frame(self) -> Tensor:
@@ -93,7 +94,7 @@ class EnergyDensity(Smooth):
 
     def _energies(self, x: Tensor) -> Tensor:
         frame = self._frame
-        if torch.is_grad_enabled() or self.start.dim() == 1:
+        if torch.is_grad_enabled():
             return self.energy(x, frame, self.start)
         size = max(1, ENTRIES // max(1, x[0].numel() * self.energy.width))
         return torch.cat([self.energy(part, frame, self.start) for part in x.split(size)])
@@ -150,8 +151,6 @@ class EnergyDensity(Smooth):
     def _wide(self) -> KernelMixture:
         one = torch.zeros_like(self.proposal.loc[..., :1])
         return KernelMixture(one, one, one + WIDE, self.proposal.kernel)
-
-    is_costly = True
 
     def each(self, change) -> Reweighted:  # type: ignore[override]
         return self.law.each(change)

@@ -57,17 +57,15 @@ class Support:
         """An edge of the path that was never trained, and why; None if there is none."""
         for i in (path.is_query.any(0) & self.is_asked).nonzero().squeeze(1).tolist() if len(self.is_known) else []:
             rows = path.step[path.is_query[:, i]]
-            others = torch.arange(rows.shape[1]) != i
             known = rows < rows[:, [i]]  # (b, N)
-            unknown = ~known & others
             never_known = (known.any(0) & ~self.is_known[i]).nonzero()
             if len(never_known):
                 return Strange(i, int(never_known[0]), None)
-            never_open = (unknown.any(0) & ~self.is_unknown[i]).nonzero()
+            never_open = ((~known).any(0) & ~self.is_unknown[i]).nonzero()
             if len(never_open):
                 return Strange(i, None, int(never_open[0]))
             if len(self.steps):
-                never_both = (_together(known, unknown) & ~self._together_where(i)).nonzero()
+                never_both = (_together(known, ~known) & ~self._together_where(i)).nonzero()
                 if len(never_both):
                     return Strange(i, *never_both[0].tolist())
         return None
@@ -88,11 +86,12 @@ class Strange:
     unknown: int | None
 
     def said(self, named: Callable[[int], str]) -> str:
-        given = f"given with {named(self.unknown)} left open" if self.unknown is not None else "given"
-        what = f"{named(self.known)} was never {given}" if self.known is not None else (
-            f"{named(self.unknown or 0)} was never left open"
-        )  # fmt: skip
-        return f"{what} where {named(self.asked)} was asked"
+        where = f"where {named(self.asked)} was asked"
+        if self.unknown is None:
+            return f"{named(self.known or 0)} was never given {where}"
+        if self.known is None:
+            return f"{named(self.unknown)} was never left open {where}"
+        return f"{named(self.known)} was never given with {named(self.unknown)} left open {where}"
 
 
 def _together(one: Tensor, other: Tensor) -> Tensor:

@@ -7,21 +7,52 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.base import clone
 
 from anygiven import TabularDensity
+from anygiven.training import Settings
 from anygiven.variables import read_table
 from anygiven.variables.rows import Data
+
+N_TIMED, N_TIMED_ROWS = (4, 10, 100), 10_000  # steps, and rows they are tried on
+SLOW_SECONDS = 3.0  # where four steps take longer, ten tell how long one takes
 
 
 def frame_of(data: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(data, columns=pd.Index([f"x{i + 1}" for i in range(data.shape[1])]))
 
 
-def fit_with_valid(density: TabularDensity, train: np.ndarray, valid: np.ndarray) -> dict:
-    """Fit, judged by these validation rows, by processor time; what it tells of itself."""
-    density.training = {**(density.training or {}), "processor_time": True}
-    report = density.fit(frame_of(train), valid=frame_of(valid)).report_
-    return {name: report[name] for name in ("steps", "training_seconds", "parameters", "curve")}
+def fit_with_valid(density: TabularDensity, train: np.ndarray, valid: np.ndarray, steps: int | None = None) -> dict:
+    """Fit, judged by these validation rows, for so many steps or as many as the minutes allow; what it tells of itself.
+
+    How many that are is found beforehand, on a copy, by processor time. The training itself then looks at no clock, so
+    that the same number of steps gives the same model again.
+    """
+    train, valid = frame_of(train), frame_of(valid)
+    steps = steps or steps_within(density, train, valid)
+    density.set_params(max_minutes=None, max_steps=steps)
+    report = density.fit(train, valid=valid).report_
+    figures = {name: report[name] for name in ("steps", "training_seconds", "parameters", "curve")}
+    return {"max_steps": steps, **figures}
+
+
+def steps_within(density: TabularDensity, train: pd.DataFrame, valid: pd.DataFrame) -> int:
+    """As many as take the density's minutes of one core, with the validations between them."""
+    few, some, many = N_TIMED
+    train = train[:N_TIMED_ROWS]
+    begun = _seconds_until(few, density, train, valid)
+    then = some if begun > SLOW_SECONDS else many
+    a_step = max((_seconds_until(then, density, train, valid) - begun) / (then - few), 1e-4)
+    a_validation = max(begun - few * a_step, 0.0)  # the one before the first step
+    n_validations = {**Settings().__dict__, **(density.training or {})}["evaluations"]
+    return max(then, int((60 * density.max_minutes - n_validations * a_validation) / a_step))
+
+
+def _seconds_until(n: int, density: TabularDensity, train: pd.DataFrame, valid: pd.DataFrame) -> float:
+    """Of one core, until step n."""
+    trial = clone(density).set_params(max_minutes=None, max_steps=n)
+    trial.training = {**(density.training or {}), "processor_time": True, "evaluations": 1, "energy_warmup": 0}
+    return trial.fit(train, valid=valid).report_["curve"][-1][1]
 
 
 def cells(density: TabularDensity, data: np.ndarray) -> Data:

@@ -6,9 +6,9 @@ mac-table5, trained once for both tables.
 
 from __future__ import annotations
 
-from _mac_tables import DATA, N_ORDERS, SCALES, lines_of, models, picture
+from _mac_tables import DATA, N_ORDERS, REPEATS, SCALES, lines_of, models, picture
 
-__all__ = ["SCALES", "draw", "measure", "table"]
+__all__ = ["REPEATS", "SCALES", "draw", "measure", "table"]
 
 
 def measure(run) -> dict:
@@ -19,7 +19,7 @@ def columns(results: dict) -> dict:
     """Per set: of each k along one order, and over the orders that the default answers with."""
     found = {}
     for set_name, by_method in results["sets"].items():
-        kinds = next(iter(by_method.values()))[0]["marginals"]
+        kinds = max((runs[0]["marginals"] for runs in by_method.values()), key=len)
         name = {kind: kind.replace(", 1", "").replace(f", {N_ORDERS}", f" ({N_ORDERS} orders)") for kind in kinds}
         found[set_name] = {f"first {name[kind]}": ("marginals", kind) for kind in kinds}
     return found
@@ -30,4 +30,5 @@ def table(results: dict) -> str:
 
 
 def draw(results: dict):
-    return picture(results, columns(results))
+    most = {name: dict(list(found.items())[-2:]) for name, found in columns(results).items()}  # of the largest k
+    return picture(results, most)

@@ -6,9 +6,9 @@ answers cost. The models are those of mac-table4, trained once for both tables.
 
 from __future__ import annotations
 
-from _mac_tables import DATA, N_ORDERS, SCALES, lines_of, models, picture
+from _mac_tables import DATA, N_ORDERS, REPEATS, SCALES, lines_of, models, picture
 
-__all__ = ["SCALES", "draw", "measure", "table"]
+__all__ = ["REPEATS", "SCALES", "draw", "measure", "table"]
 COLUMNS = {
     "one order": ("conditionals", "1"), f"{N_ORDERS} orders": ("conditionals", str(N_ORDERS)),
     "NRMSE": ("conditionals", "nrmse"), "s / 1000 answers": ("conditionals", "1", "seconds_per_1000_rows"),

@@ -54,7 +54,7 @@ def test_ace_has_its_figures_for_each_data_set():
     gas, miniboone = ag.methods.ace(data="gas"), ag.methods.ace(data="miniboone")
     assert (gas.batch_size, gas.learning_rate, gas.max_steps, gas.dropout) == (2048, 1e-3, 1_000_000, 0.0)
     assert (miniboone.max_steps, miniboone.dropout, miniboone.training["energy_warmup"]) == (15_000, 0.5, 100)
-    assert ag.methods.ace(data="bsds").width == 1024
+    assert ag.methods.ace(data="bsds300").width == 1024
     assert ag.methods.ace(data="power").training["energy_regulariser"] == 1.0
     assert gas.workload == FromEvidence()
     assert gas.head == "ace"

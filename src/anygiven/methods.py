@@ -22,7 +22,7 @@ ACE_FIGURES = {
     "gas": (2048, 1e-3, 1_000_000, 10_000, 0.001, 0.0, 512, 0.0),
     "hepmass": (2048, 5e-4, 1_000_000, 10_000, 0.003, 0.2, 512, 0.0),
     "miniboone": (2048, 1e-3, 15_000, 100, 0.005, 0.5, 512, 0.0),
-    "bsds": (2048, 1e-3, 1_000_000, 10_000, 0.001, 0.2, 1024, 0.0),
+    "bsds300": (2048, 1e-3, 1_000_000, 10_000, 0.001, 0.2, 1024, 0.0),
 }
 # MAC's Tables 4 and 5 were trained for both: its law for marginals and the law of conditionals, half of the rows each
 FOR_BOTH = Blend((Glimpse(CardMask()), FromEvidence(UniformEvidence(), is_mean=True)), (0.5, 0.5))

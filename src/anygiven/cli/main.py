@@ -385,6 +385,9 @@ def reproduce(
     max_steps: Annotated[int | None, typer.Option(help="Optimiser steps of each model at most; 1 to try it.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the figures; by default experiments/results.")] = None,
     seed: Seed = 0,
+    again: Annotated[
+        bool, typer.Option("--again", help="For the steps that the kept results tell, not a time: the same figures.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """A table or figure of the papers: its numbers as JSON, and its picture beside them."""
@@ -394,7 +397,7 @@ def reproduce(
         titles = list_experiments()
         print(json.dumps(dict(titles)) if as_json else "\n".join(f"{n:<24}{title}" for n, title in titles))
         return
-    show_experiment(name, scale, minutes, max_steps, seed, out, as_json)
+    show_experiment(name, as_json, scale=scale, minutes=minutes, max_steps=max_steps, seed=seed, out=out, again=again)
 
 
 def _load(model: Path) -> tuple[Any, Commands]:

@@ -1,7 +1,8 @@
 """anygiven reproduce: the tables and figures of the papers, one file each in experiments/.
 
 An experiment is a file with SCALES (the settings of "laptop" and "paper"), measure(run) → figures,
-table(results) → text, and draw(results) → a matplotlib figure. It is found by its file name.
+table(results) → text, and draw(results) → a matplotlib figure. It is found by its file name. One that trains for the
+steps it kept (run.recorded) says REPEATS = True.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Run:
     max_steps: int | None  # at most so many optimiser steps of each model; 1 is a smoke run
     seed: int
     folder: Path  # for checkpoints and finished parts; kept until the experiment ends
+    recorded: dict[str, Any] = field(default_factory=dict)  # the figures to be found again, with the steps they took
     say: Callable[[str], None] = field(default=lambda _: None)
 
     def part(self, name: str, measure: Callable[[], dict]) -> dict:
@@ -83,8 +85,18 @@ def list_experiments() -> list[tuple[str, str]]:
     return titles
 
 
-def reproduce(name: str, scale: str, minutes: float | None, max_steps: int | None, seed: int, out: Path | None) -> dict:
-    """Run one experiment; its figures and its picture are written when it is through, complete or not at all."""
+def reproduce(
+    name: str,
+    scale: str,
+    minutes: float | None,
+    max_steps: int | None,
+    seed: int,
+    out: Path | None,
+    again: bool = False,
+) -> dict:
+    """Run one experiment; its figures and its picture are written when it is through, complete or not at all.
+
+    With `again` its models are trained for the steps that the results in the repository tell, not for a time."""
     experiment = load_experiment(name)
     if scale not in experiment.SCALES:
         raise QuestionError(f"There is no scale {scale!r}; use {' or '.join(experiment.SCALES)}.")
@@ -92,11 +104,16 @@ def reproduce(name: str, scale: str, minutes: float | None, max_steps: int | Non
     folder = place.with_name(f".{place.name}-seed{seed}-{minutes}-{max_steps}")
     make_folders(folder)
     started = time.perf_counter() - seconds_kept(folder)
-    run = Run(experiment.SCALES[scale], minutes, max_steps, seed, folder, lambda text: print(text, file=sys.stderr))
+    if again and not getattr(experiment, "REPEATS", False):
+        raise QuestionError(f"The models of {name} are trained for a time, not for steps; leave --again out.")
+    recorded = _recorded(experiments_folder() / "results" / f"{place.name}.json", seed) if again else {}
+    say = lambda text: print(text, file=sys.stderr)  # noqa: E731
+    run = Run(experiment.SCALES[scale], minutes, max_steps, seed, folder, recorded, say)
     figures = experiment.measure(run)
     command = f"anygiven reproduce {name} --scale {scale} --seed {seed}"
     command += f" --minutes {minutes:g}" if minutes else ""
     command += f" --max-steps {max_steps}" if max_steps else ""
+    command += " --again" if again else ""
     results = {
         "experiment": name, "scale": scale, "command": command, "seed": seed, "version": __version__,
         "seconds": round(time.perf_counter() - started, 1), "settings": experiment.SCALES[scale], **figures,
@@ -107,16 +124,24 @@ def reproduce(name: str, scale: str, minutes: float | None, max_steps: int | Non
     return results
 
 
+def _recorded(path: Path, seed: int) -> dict:
+    """The results of an earlier run of the same seed."""
+    if not path.exists():
+        raise QuestionError(f"There are no results of {path.stem} yet; run it without --again first.")
+    recorded = json.loads(path.read_text())
+    if recorded["seed"] != seed:
+        raise QuestionError(f"{path.name} is of seed {recorded['seed']}; use --seed {recorded['seed']} with --again.")
+    return recorded
+
+
 def seconds_kept(folder: Path) -> float:
     """What the parts that an earlier run finished have taken."""
     parts = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     return sum(part.get("seconds", 0.0) for part in parts if isinstance(part, dict))
 
 
-def show_experiment(
-    name: str, scale: str, minutes: float | None, max_steps: int | None, seed: int, out: Path | None, as_json: bool
-) -> None:
-    results = reproduce(name, scale, minutes, max_steps, seed, out)
+def show_experiment(name: str, as_json: bool, **options: Any) -> None:
+    results = reproduce(name, **options)
     print(json.dumps(results, default=float) if as_json else load_experiment(name).table(results))
 
 

@@ -86,8 +86,8 @@ def check_against_weights(architecture: Architecture, n_members: int, n_tensors:
 TRAINING = {  # what may be set of the loop beside a density's own options; None: see below
     "betas": None, "warmup": Number(0, high=1), "warmup_steps": COUNT_OR_NONE, "schedule": None,
     "ema": Number(0, high=1), "clip": POSITIVE, "noise": Number(0), "energy_warmup": COUNT_OR_NONE,
-    "energy_regulariser": Number(0), "evaluations": COUNT, "validation_rows": COUNT, "patience": COUNT,
-    "processor_time": None, "muon": None,
+    "energy_regulariser": Number(0), "evaluations": COUNT, "validation_rows": COUNT,
+    "most_validation_rows": COUNT, "patience": COUNT, "processor_time": None, "muon": None,
 }  # fmt: skip
 
 

@@ -45,6 +45,7 @@ from anygiven.variables.tables import native_values
 N_DRAWING_ORDERS = 8
 MAX_CLASSES = 64  # possible values of a number that predict_proba tells apart
 SCHEMA_SHARE = 0.25  # of the time allowed: what the columns' own marginals may take
+N_COSTLY = 300  # validation questions where answers are costly
 N_HELD = 1000  # rows that orders are chosen by
 STATISTICS = ("mean", "median", "mode")
 
@@ -222,6 +223,7 @@ class TabularDensity(Density):
         return architecture_for(n, len(self.schema_.variables), self.network)
 
     def _settings(self, n: int) -> Settings:
+        is_costly = COLUMN_HEADS[self.head].is_costly
         return Settings(
             max_steps=self.max_steps or steps_for(n),
             max_minutes=self.max_minutes,
@@ -230,6 +232,7 @@ class TabularDensity(Density):
             muon=self.architecture_.network != "mlp",
             batch_size=self.batch_size,
             seed=self.seed_,
+            **({"validation_rows": N_COSTLY, "most_validation_rows": N_COSTLY} if is_costly else {}),
         )
 
     # ------------------------------------------------------------------ how likely

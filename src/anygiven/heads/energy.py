@@ -4,9 +4,9 @@ Both kinds say p(x) ∝ exp(−E(x)) · base(x). ACE's energy stands alone (base
 is relative to the proposal (base q), so that an untrained energy leaves q as it is and what is left to learn is small.
 
 In training log Z comes from a few draws of the proposal. A trained head is put into a table: the energy at nodes that
-the proposal's own components place, as a weight on the proposal (heads/reweighted.py). That law is normalised exactly,
-and cdf, quantile, mean and draws are all of it; importance sampling is there to check it and for whoever wants ACE's
-own estimate, with its standard error.
+the proposal's own components place, as a weight on the proposal (heads/reweighted.py); at a quarter of them where the
+proposal is so good that the others follow. That law is normalised exactly, and cdf, quantile, mean and draws are all of
+it; importance sampling is there to check it and for whoever wants ACE's own estimate, with its standard error.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ N_NODES, LEAST_NODES = 208, 13  # of the table, over all components, and of each
 FARTHEST_NODE = 4.2  # of a component, in its scales
 FAR_NODE, N_FAR_NODES = 1.1 * SCORE_LIMIT, 97  # all over the scores that values have
 WIDE = 3.0  # the spread of a component that reaches all of them
+LOWEST = 5.0  # where an energy that stands alone starts: ½x² above this is what softplus leaves as it is
 ENTRIES = 2**21  # points of the energy network at a time, times its width
 
 
 class EnergyNetwork(nn.Module):
-    """E(x; variable, context) ≥ 0. The context's share of the first layer is found once for all points of a row."""
+    """E(x; variable, context) ≥ 0. The context's share of the first layer is found once for all points of a row.
 
-    def __init__(self, n_columns: int, n_context: int, width: int, depth: int):
+    An energy that stands alone starts at ½x² and a constant: at N(0, 1), the columns' marginal.
+    """
+
+    def __init__(self, n_columns: int, n_context: int, width: int, depth: int, is_alone: bool):
         super().__init__()
-        self.width = width
+        self.width, self.is_alone = width, is_alone
         self.variable = nn.Embedding(n_columns, width)
         self.context = nn.Linear(n_context, width)
         self.score = nn.Linear(3, width, bias=False)
@@ -56,7 +60,9 @@ class EnergyNetwork(nn.Module):
         h = start + self.score(torch.stack([0.5 * x, 0.5 * standard, standard.tanh()], dim=-1))
         for block in self.blocks:
             h = block(h)
-        return nn.functional.softplus(self.last(h.relu()).squeeze(-1)).clamp(max=MAX_ENERGY)
+        energy = self.last(h.relu()).squeeze(-1)
+        energy = energy + LOWEST + 0.5 * x.square() if self.is_alone else energy
+        return nn.functional.softplus(energy).clamp(max=MAX_ENERGY)
 
 
 class EnergyBlock(nn.Module):
@@ -137,7 +143,19 @@ class EnergyDensity(Smooth):
     def _tabulated(self) -> Reweighted:
         """The energy at nodes, as a weight on the proposal; where it stands alone it may reach beyond the proposal, so
         a wide component is added and nodes all over."""
-        base = self.proposal.each(Tensor.detach)
+        shape = self.proposal.loc.shape[:-1]
+        flat = replace(self, proposal=self.proposal.each(_flat), start=_flat(self.start))  # a batch of one side
+        base, nodes = flat._base_and_nodes()
+
+        def log_weight(x: Tensor, rows: Tensor) -> Tensor:
+            some = (rows,)
+            return flat.those(some)._log_weight(x.T, base.those(some)).T
+
+        return Reweighted.where_needed(base, nodes, log_weight).each(lambda tensor: tensor.unflatten(0, shape))
+
+    def _base_and_nodes(self) -> tuple[KernelMixture, Tensor]:
+        """What is reweighted, and (…, M) ascending scores at which the weight may be asked for."""
+        base = self.proposal
         n = max(LEAST_NODES, N_NODES // base.loc.shape[-1])
         t = torch.linspace(-1.5, 1.5, n).sinh() * (FARTHEST_NODE * base.kernel.std / math.sinh(1.5))  # close within
         nodes = (base.loc.unsqueeze(-1) + base.scale.unsqueeze(-1) * t.to(base.loc)).flatten(-2)  # (…, K · T)
@@ -145,8 +163,7 @@ class EnergyDensity(Smooth):
             everywhere = torch.linspace(-FAR_NODE, FAR_NODE, N_FAR_NODES).to(nodes)
             nodes = torch.cat([nodes, everywhere.expand(*nodes.shape[:-1], -1)], dim=-1)
             base = base.mixed([self._wide()], [torch.full_like(base.loc[..., 0], share) for share in (2.0, 0.0)])
-        nodes = nodes.clamp(-FAR_NODE, FAR_NODE).sort(-1).values
-        return Reweighted.by(base, nodes, self._log_weight(nodes.movedim(-1, 0), base).movedim(0, -1))
+        return base, nodes.clamp(-FAR_NODE, FAR_NODE).sort(-1).values
 
     def _wide(self) -> KernelMixture:
         one = torch.zeros_like(self.proposal.loc[..., :1])
@@ -189,18 +206,24 @@ class EnergyDensity(Smooth):
         return self.law.centres
 
 
+def _flat(tensor: Tensor) -> Tensor:
+    """(…, K) → (rows, K), apart from what it was computed from."""
+    return tensor.detach().flatten(0, -2)
+
+
 class EnergyHead(ColumnHead):
     """A mixture head and an energy network over all columns, relative to the mixture."""
 
+    is_costly = True
     WIDTH, DEPTH, N_CONTEXT, IS_ALONE = 64, 2, 32, False
 
     def __init__(self, width: int, n_columns: int, n_components: int, is_grid: bool):
         super().__init__(width, n_columns, n_components, is_grid)
         self.proposal = MixtureHead(width, n_columns, n_components, is_grid)
         self.context = nn.Linear(width, n_columns * self.N_CONTEXT)
-        self.energy = EnergyNetwork(n_columns, self.N_CONTEXT, self.WIDTH, self.DEPTH)
-        self.phase = Phase()
         self.stands_alone = self.IS_ALONE and not is_grid  # cells of a grid are intervals: masses of the proposal
+        self.energy = EnergyNetwork(n_columns, self.N_CONTEXT, self.WIDTH, self.DEPTH, self.stands_alone)
+        self.phase = Phase()
 
     def begin(self, phase: Phase) -> None:
         self.phase = phase

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,8 @@ from anygiven.heads.smooth import Smooth, inside
 
 LEAST_WEIGHT = 1e-12  # beside the greatest
 SAME = 1e-6  # levels closer than this are one
+STRIDE = 4  # of the nodes at which a weight is asked for first
+NEAR = 4e-3  # the mass by which every second of those may be missed; between them it is about a quarter of that
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,29 @@ class Reweighted(Smooth):
     @classmethod
     def by(cls, base: Smooth, nodes: Tensor, log_weights: Tensor) -> Reweighted:
         """From log weights (…, M) at ascending scores (…, M); beyond the outermost they stay level."""
-        inner = base.cdf(nodes.movedim(-1, 0)).movedim(0, -1)
-        inner = inner.clamp(0, 1).cummax(-1).values
-        levels = pad(pad(inner, (1, 0), value=0.0), (0, 1), value=1.0)
+        levels = pad(pad(levels_at(base, nodes), (1, 0), value=0.0), (0, 1), value=1.0)
         log_weights = torch.cat([log_weights[..., :1], log_weights, log_weights[..., -1:]], dim=-1)
         weights = (log_weights - log_weights.amax(-1, keepdim=True)).exp().clamp(min=LEAST_WEIGHT)
         return cls(base, nodes, levels, weights)
+
+    @classmethod
+    def where_needed(cls, base: Smooth, nodes: Tensor, log_weight: Callable[[Tensor, Tensor], Tensor]) -> Reweighted:
+        """The same for a batch of one side, where a weight is costly: log_weight(scores (P, m), rows (P,)) → (P, m).
+
+        It is asked for at some of the nodes (B, M); in rows where every second of those follows from its neighbours
+        the other nodes are left out, that is, they get what stands between their neighbours.
+        """
+        n_rows, last = len(nodes), nodes.shape[-1] - 1
+        some = torch.arange(0, last + STRIDE, STRIDE, device=nodes.device).clamp(max=last)
+        rows = torch.arange(n_rows, device=nodes.device)
+        levels, found = levels_at(base, nodes), log_weight(nodes[:, some], rows)
+        log_weights = between(levels, levels[:, some], found)
+        coarse = between(levels[:, some], levels[:, some[::2]], found[:, ::2])
+        missed = _mass_missed(levels[:, some], found, coarse)
+        rows = (missed > NEAR).nonzero().squeeze(1)
+        if len(rows):
+            log_weights[rows] = log_weight(nodes[rows], rows)
+        return cls.by(base, nodes, log_weights)
 
     def _running(self) -> tuple[Tensor, Tensor, Tensor]:
         """(…, M) the integral W up to each node, the normalised weights there, (…, M − 1) their slopes between."""
@@ -110,6 +130,28 @@ class Reweighted(Smooth):
     @property
     def n_parts(self) -> int:
         return self.base.n_parts + self.levels.shape[-1]
+
+
+def levels_at(base: Smooth, nodes: Tensor) -> Tensor:
+    """(…, M) the base's cdf at ascending scores (…, M), never falling."""
+    return base.cdf(nodes.movedim(-1, 0)).movedim(0, -1).clamp(0, 1).cummax(-1).values
+
+
+def between(at: Tensor, levels: Tensor, log_weights: Tensor) -> Tensor:
+    """(B, M) log weights at other levels, linear between those known at levels (B, m) as weights."""
+    k = torch.searchsorted(levels[:, 1:-1].contiguous(), at.contiguous(), right=True)
+    left, right, low, high = (part.gather(1, k + step) for part in (levels, log_weights) for step in (0, 1))
+    share = ((at - left) / (right - left).clamp(min=torch.finfo(at.dtype).tiny)).clamp(0, 1)
+    return torch.logaddexp(low + torch.log1p(-share), high + share.log())
+
+
+def _mass_missed(levels: Tensor, log_weights: Tensor, log_guessed: Tensor) -> Tensor:
+    """(B,) ∫ |guessed − true weight| as a share of ∫ weight, from both at levels (B, m)."""
+    highest = log_weights.amax(1, keepdim=True)
+    true, guessed = (log_weights - highest).exp(), (log_guessed - highest).exp()
+    width = levels.diff(dim=1)
+    areas = [(0.5 * (w[:, 1:] + w[:, :-1]) * width).sum(1) for w in ((guessed - true).abs(), true)]
+    return areas[0] / areas[1].clamp(min=torch.finfo(levels.dtype).tiny)
 
 
 def tempered(smooth: Smooth, t: float) -> Smooth:

@@ -227,6 +227,8 @@ class ColumnHead(nn.Module, ABC):
     A head serves columns whose values are points, or (is_grid) columns whose values are cells of a grid.
     """
 
+    is_costly = False  # whether its answers take so long that training is judged by fewer of them
+
     def __init__(self, width: int, n_columns: int, n_components: int, is_grid: bool):
         super().__init__()
 

@@ -33,6 +33,7 @@ class Settings:
     energy_regulariser: float = 0.0  # holds an energy head's log p near log q
     evaluations: int = 40  # how often the validation questions are asked
     validation_rows: int = 2000  # where there are fewer, each is asked several questions, to judge finely
+    most_validation_rows: int = 10_000  # of more, so many evenly
     patience: int = 10  # evaluations without a better figure before stopping
     max_minutes: float | None = None
     processor_time: bool = False  # minutes of one processor core instead of the wall clock: fair on a busy machine

@@ -5,10 +5,11 @@
     python benchmarks/mutants.py --workers 2           in two processes
 
 A mutant is one operator or constant of lattice/, heads/, inference/ or estimators/answers.py changed for another, in a
-copy of the tree. It is killed if a test of its module fails or takes too long. What is said to a person (docstrings,
-__repr__, error sentences), type hints, decorators and the `strict` of a zip are left as they are, and so are constants
-of a module and default values: how many nodes a quadrature has is a choice, which no test can call wrong. Kept in
-results/mutants.json; --only takes mutants up again, as `file:line` of the survivors.
+copy of the tree. It is killed if a test of its module fails, or takes too long by processor time. What is said to a
+person (docstrings, __repr__, error sentences), type hints, decorators and the `strict` of a zip are left as they are,
+and so are constants of a module and default values: how many nodes a quadrature has is a choice, which no test can call
+wrong. A survivor that answers every question as the source does is named in EQUIVALENT, with the reason; the share is
+given with and without those. Kept in results/mutants.json; --only takes mutants up again, as `file:line`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import json
 import multiprocessing
 import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,6 +57,9 @@ PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Add, as
          (ast.And, ast.Or))  # fmt: skip
 SWAPS = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
+FATES = ("killed", "too long", "survived", "equivalent")
+EQUIVALENT: dict[tuple[str, str, str, str], str] = {  # file, line, before, after: why it is the same
+}
 SPOKEN = ("__repr__", "_repr_html_", "title", "shown", "plot", "_plot_numbers", "_axis", "_width", "_png")
 
 
@@ -172,19 +178,20 @@ def folder_of(file: str) -> str:
     return file.removeprefix(f"{SOURCE}/").split("/")[0]
 
 
-def is_killed(mutant: Mutant, tree: Path, seconds: float) -> bool:
+def fate_of(mutant: Mutant, tree: Path, seconds: float) -> str:
     """Whether the tests fail on it; a mutant that never ends is killed too."""
     target = tree / mutant.file
     whole = target.read_bytes()
     target.write_bytes(mutant.applied(whole))
     try:
-        process = multiprocessing.get_context("fork").Process(target=run_tests, args=(mutant.file, tree))
+        process = multiprocessing.get_context("fork").Process(target=run_tests, args=(mutant.file, tree, seconds))
         process.start()
-        process.join(seconds)
+        process.join(20 * seconds)  # waiting, not working, is no excuse either
         if process.is_alive():
             process.kill()
             process.join()
-        return process.exitcode != 0
+        out_of_time = process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+        return "survived" if process.exitcode == 0 else "too long" if out_of_time else "killed"
     finally:
         target.write_bytes(whole)
 
@@ -195,10 +202,12 @@ def unchanged(folder: str) -> Mutant:
     return Mutant(str(path.relative_to(ROOT)), 0, "", "", 0, 0, is_bare=True)
 
 
-def run_tests(file: str, tree: Path) -> None:
-    """In a process of its own, which has the libraries but not yet anygiven."""
+def run_tests(file: str, tree: Path, seconds: float) -> None:
+    """In a process of its own, which has the libraries but not yet anygiven, and so many seconds of a processor."""
     import hypothesis
     import pytest
+
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
 
     hypothesis.settings.register_profile("first", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
     hypothesis.settings.load_profile("first")  # the first failure is enough; none is made smaller
@@ -215,26 +224,33 @@ def run_tests(file: str, tree: Path) -> None:
     os._exit(int(code))
 
 
-def run(mutants: list[Mutant], minutes: float, seconds: float) -> tuple[int, list[Mutant]]:
-    """How many were run, and those that no test noticed."""
-    deadline, survivors, done = time.monotonic() + 60 * minutes, [], 0
+def run(mutants: list[Mutant], minutes: float, seconds: float) -> dict[str, list[Mutant]]:
+    """What became of each: fate → mutants."""
+    deadline = time.monotonic() + 60 * minutes
+    found: dict[str, list[Mutant]] = {fate: [] for fate in FATES}
     for name in HEAVY:
         import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder).resolve() / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "results", "__pycache__", "experiments"))
         for folder in sorted({folder_of(mutant.file) for mutant in mutants}):
-            if is_killed(unchanged(folder), tree, seconds):
+            if fate_of(unchanged(folder), tree, seconds) != "survived":
                 raise SystemExit(f"The tests of {folder} fail on the source as it is; no mutant can be judged.")
-        for done, mutant in enumerate(mutants, 1):
+        for k, mutant in enumerate(mutants, 1):
             started = time.monotonic()
-            is_noticed = is_killed(mutant, tree, seconds)
-            survivors += [] if is_noticed else [mutant]
-            said = f"{'killed' if is_noticed else 'survived':8} {time.monotonic() - started:5.1f} s"
-            print(f"{done:4d} {said}  {mutant.place}: {mutant.before} → {mutant.after}", file=sys.stderr, flush=True)
+            fate = fate_of(mutant, tree, seconds)
+            fate = "equivalent" if fate == "survived" and is_equivalent(mutant) else fate
+            found[fate].append(mutant)
+            said = f"{fate:10} {time.monotonic() - started:5.1f} s"
+            print(f"{k:4d} {said}  {mutant.place}: {mutant.before} → {mutant.after}", file=sys.stderr, flush=True)
             if time.monotonic() > deadline:
                 break
-    return done, survivors
+    return found
+
+
+def is_equivalent(mutant: Mutant) -> bool:
+    line = (ROOT / mutant.file).read_text().splitlines()[mutant.line - 1].strip()
+    return (mutant.file.removeprefix(f"{SOURCE}/"), line, mutant.before, mutant.after) in EQUIVALENT
 
 
 def in_processes(n: int) -> list[dict]:
@@ -253,7 +269,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no mutant after that")
-    parser.add_argument("--seconds", type=float, default=90.0, help="the time limit of one mutant's tests")
+    parser.add_argument("--seconds", type=float, default=90.0, help="of a processor, for one mutant's tests")
     parser.add_argument("--workers", type=int, default=1, help="processes; they share the mutants")
     parser.add_argument("--part", type=int, default=0, help="which of the workers this is; not kept")
     parser.add_argument("--only", nargs="*", default=[], metavar="FILE:LINE", help="of these mutants only; not kept")
@@ -262,22 +278,25 @@ def main() -> None:
     started = time.perf_counter()
     if arguments.workers > 1 and not arguments.part:
         parts = in_processes(arguments.workers)
-        n = sum(part["killed"] + part["survived"] for part in parts)
-        survivors = [survivor for part in parts for survivor in part["survivors"]]
+        found = {fate: [mutant for part in parts for mutant in part["mutants"][fate]] for fate in FATES}
     else:
         mutants = chosen(arguments.n, arguments.seed)
         mutants = mutants[arguments.part - 1 :: arguments.workers] if arguments.part else mutants
         mutants = [mutant for mutant in mutants if mutant.place in arguments.only or not arguments.only]
-        n, found = run(mutants, arguments.minutes, arguments.seconds)
-        survivors = [[mutant.file, mutant.line, mutant.before, mutant.after] for mutant in found]
+        fates = run(mutants, arguments.minutes, arguments.seconds)
+        found = {fate: [[m.file, m.line, m.before, m.after] for m in some] for fate, some in fates.items()}
+    counts = {fate: len(some) for fate, some in found.items()}
+    killed, n = counts["killed"] + counts["too long"], sum(counts.values())
     result = {
-        "killed": n - len(survivors), "survived": len(survivors), "share": round((n - len(survivors)) / max(n, 1), 4),
-        "survivors": survivors, "command": " ".join(["python benchmarks/mutants.py", *sys.argv[1:]]),
+        "counts": counts, "share_killed": round(killed / max(n, 1), 4),
+        "share_killed_of_those_that_matter": round(killed / max(n - counts["equivalent"], 1), 4),
+        "mutants": found, "command": " ".join(["python benchmarks/mutants.py", *sys.argv[1:]]),
         "seed": arguments.seed, "seconds": round(time.perf_counter() - started, 1), "version": version("anygiven"),
     }  # fmt: skip
     if not arguments.only and not arguments.part:
         RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-    print(json.dumps(result) if arguments.json else f"{result['killed']} of {n} mutants killed: {result['share']:.1%}")
+    matter = f"{result['share_killed_of_those_that_matter']:.1%} of those that are not equivalent"
+    print(json.dumps(result) if arguments.json else f"{killed} of {n} mutants killed: {killed / n:.1%}, {matter}")
 
 
 if __name__ == "__main__":

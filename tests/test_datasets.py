@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 from anygiven.datasets import maf
-from anygiven.datasets.binary import N_VARIABLES, binary_set
+from anygiven.datasets.binary import N_ROWS, N_VARIABLES, PARTS, binary_set
+from anygiven.datasets.images import image_set, labels
 from anygiven.datasets.pictures import CIFAR_FILES, CIFAR_RECORD, celeba_hq, cifar10, imagenet
 from anygiven.datasets.text8 import text8
+from anygiven.datasets.uci import uci_table
 from anygiven.errors import AnyGivenError
 
 RNG = np.random.default_rng(0)
@@ -33,8 +35,8 @@ def put(folder, name):
 MISSING = {
     "power": lambda: maf.maf_set("power"), "gas": lambda: maf.maf_set("gas"), "hepmass": lambda: maf.maf_set("hepmass"),
     "miniboone": lambda: maf.maf_set("miniboone"), "bsds300": lambda: maf.maf_set("bsds300"),
-    "nltcs": lambda: binary_set("nltcs"), "text8": text8, "cifar10": cifar10, "imagenet": imagenet,
-    "celeba": celeba_hq,
+    "nltcs": lambda: binary_set("nltcs"), "yacht": lambda: uci_table("yacht"), "mnist": lambda: image_set("mnist"),
+    "text8": text8, "cifar10": cifar10, "imagenet": imagenet, "celeba": celeba_hq,
 }  # fmt: skip
 
 
@@ -156,21 +158,72 @@ def test_there_are_five():
 # ------------------------------------------------------------------ bits, texts, pictures
 
 
+def bits_of(name: str, part: str) -> np.ndarray:
+    return RNG.integers(0, 2, (N_ROWS[name][PARTS.index(part)], N_VARIABLES[name])).astype(np.uint8)
+
+
 def test_binary_sets_packed_or_as_the_repository_has_them(data):
-    bits = RNG.integers(0, 2, (30, 16)).astype(np.uint8)
-    np.savez(put(data, "binary/nltcs.npz"), n_vars=16, test=np.packbits(bits, axis=1))
-    assert np.array_equal(binary_set("nltcs", "test"), bits)
-    plants = RNG.integers(0, 2, (10, N_VARIABLES["plants"])).astype(np.uint8)
-    np.savetxt(put(data, "binary/plants/plants.train.data"), plants, fmt="%d", delimiter=",")
-    assert np.array_equal(binary_set("plants"), plants)
-    (data / "binary/plants/plants.train.data").write_text("1,0,x\n")
-    with pytest.raises(AnyGivenError, match="is another file"):
+    packed, plain = bits_of("nltcs", "test"), bits_of("dna", "valid")
+    np.savez(put(data, "binary/nltcs.npz"), n_vars=16, test=np.packbits(packed, axis=1))
+    assert np.array_equal(binary_set("nltcs", "test"), packed)
+    np.savetxt(put(data, "binary/dna/dna.valid.data"), plain, fmt="%d", delimiter=",")
+    assert np.array_equal(binary_set("dna", "valid"), plain)
+
+
+OTHER_FILES = {
+    "fewer rows": lambda packed: packed[:-1], "other columns": lambda packed: packed[:, 1:],
+    "numbers": lambda packed: packed.astype(float), "one side": lambda packed: packed[:, 0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("other", OTHER_FILES)
+def test_a_packed_binary_set_that_is_another_is_refused(data, other):
+    packed = np.packbits(bits_of("dna", "valid"), axis=1)
+    np.savez(put(data, "binary/dna.npz"), valid=OTHER_FILES[other](packed))
+    with pytest.raises(AnyGivenError, match="the valid part of dna has 400 rows of 180 zeros and ones; get it again"):
+        binary_set("dna", "valid")
+    with pytest.raises(AnyGivenError, match="another file or cut short"):
+        binary_set("dna", "test")
+
+
+@pytest.mark.parametrize(("text", "said"), [("1,0,x\n", "is another file"), ("1,0,2\n", "69 zeros and ones")])
+def test_a_plain_binary_set_that_is_another_is_refused(data, text, said):
+    put(data, "binary/plants/plants.train.data").write_text(text)
+    with pytest.raises(AnyGivenError, match=said):
         binary_set("plants")
-    (data / "binary/plants/plants.train.data").write_text("1,0,2\n")
-    with pytest.raises(AnyGivenError, match="69 zeros and ones"):
-        binary_set("plants")
+
+
+def test_binary_sets_that_there_are_not():
     with pytest.raises(AnyGivenError, match="no binary set"):
         binary_set("iris")
+    with pytest.raises(AnyGivenError, match="no part 'all'; it has train, valid, test"):
+        binary_set("dna", "all")
+
+
+def test_uci_tables_are_checked(data):
+    table = RNG.normal(size=(308, 7))
+    np.savez(put(data, "uci/yacht.npz"), data=table)
+    assert np.array_equal(uci_table("yacht"), table)
+    for other in (table[:-1], table[:, 1:], np.where(table > 2, np.nan, table), table.astype(str)):
+        np.savez(put(data, "uci/yacht.npz"), data=other)
+        with pytest.raises(AnyGivenError, match="yacht has 308 rows of 7 numbers"):
+            uci_table("yacht")
+    put(data, "uci/yacht.npz").write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(AnyGivenError, match="another file or cut short"):
+        uci_table("yacht")
+    with pytest.raises(AnyGivenError, match="no UCI table 'iris'; there are concrete"):
+        uci_table("iris")
+
+
+def test_small_images_are_checked(data):
+    digits = RNG.integers(0, 256, (5, 28, 28)).astype(np.uint8)
+    np.savez(put(data, "images/mnist.npz"), x_train=digits, y_train=digits[:, 0, 0], x_test=digits[0])
+    assert np.array_equal(image_set("mnist"), digits)
+    assert np.array_equal(labels("mnist"), digits[:, 0, 0])
+    with pytest.raises(AnyGivenError, match="is another file: it has the shape"):
+        image_set("mnist", "test")
+    with pytest.raises(AnyGivenError, match="another file or cut short"):
+        image_set("mnist", "valid")
 
 
 def test_text8_is_split_ninety_five_five(data):

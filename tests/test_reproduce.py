@@ -9,9 +9,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from anygiven import TabularDensity
 from anygiven.cli.main import app
 from anygiven.cli.reproduce import find_experiments, load_experiment, reproduce, seconds_kept, write_json
-from anygiven.datasets.binary import N_VARIABLES
+from anygiven.datasets.binary import N_ROWS, N_VARIABLES
+from anygiven.datasets.uci import SHAPES
 from anygiven.errors import AnyGivenError
 from anygiven.estimators.defaults import Architecture
 from anygiven.estimators.fitting import build_model
@@ -39,6 +41,9 @@ def small_data(tmp_path, monkeypatch):
     for name, n in N_VARIABLES.items():
         bits = {part: np.packbits(rng.integers(0, 2, (30, n)), axis=1) for part in ("train", "valid", "test")}
         np.savez(tmp_path / "binary" / f"{name}.npz", n_vars=n, **bits)
+        monkeypatch.setitem(N_ROWS, name, (30, 30, 30))
+    for name, (_, n) in [*SHAPES.items()]:
+        monkeypatch.setitem(SHAPES, name, (120, n))
     (tmp_path / "text").mkdir()
     for part in ("train", "valid", "test"):
         with gzip.open(tmp_path / "text" / f"novels_{part}.txt.gz", "wt") as file:
@@ -134,6 +139,26 @@ def test_a_stopped_experiment_goes_on(small_data, tmp_path, monkeypatch):
     kept.write_text(json.dumps({**json.loads(kept.read_text()), "steps": 77}))
     results = reproduce("mac-tradeoff", "laptop", None, 1, 0, tmp_path)
     assert results["laws"]["MAC"]["steps"] == 77
+
+
+def test_the_same_steps_give_the_same_figures():
+    """Steps are counted beforehand; the training itself looks at no clock."""
+    load_experiment("density-binary")  # puts what experiments share on the path
+    from _tables import fit_with_valid
+
+    rows = np.random.default_rng(0).normal(size=(400, 3))
+    make = lambda: TabularDensity(width=8, max_minutes=0.01, training={"evaluations": 3}, verbose=False)  # noqa: E731
+    first = fit_with_valid(make(), rows[:300], rows[300:])
+    assert first["max_steps"] > 4
+    again = fit_with_valid(make(), rows[:300], rows[300:], first["max_steps"])
+    assert [(step, nats) for step, _, nats in again["curve"]] == [(step, nats) for step, _, nats in first["curve"]]
+
+
+def test_again_needs_results_of_that_seed_and_counted_steps(tmp_path):
+    with pytest.raises(AnyGivenError, match="are trained for a time, not for steps"):
+        reproduce("mac-fig3", "laptop", None, 1, 0, tmp_path, again=True)
+    with pytest.raises(AnyGivenError, match="no results of density-binary-paper yet"):
+        reproduce("density-binary", "paper", None, 1, 0, tmp_path, again=True)
 
 
 def test_the_time_of_finished_parts_counts(tmp_path):

@@ -105,7 +105,9 @@ def _density(kind: str, settings: dict[str, dict[str, Any]], method: str, change
     """An unfitted density of that kind; what `changes` says comes before the method's own settings."""
     if kind not in settings:
         raise QuestionError(f"{method} has no settings for {kind!r}; use {' or '.join(settings)}.")
-    training = {**settings[kind].get("training", {}), **(changes.get("training") or {})}
+    training = changes.get("training") or {}
+    if isinstance(training, dict):  # anything else is refused by fit
+        training = {**settings[kind].get("training", {}), **training}
     density = KINDS[kind].density_class()
     options = {**settings[kind], **changes, "training": training}
     unknown = sorted(set(options) - set(density().get_params()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anygiven.datasets.files import find_file
+from anygiven.datasets.files import find_file, read_array
 from anygiven.datasets.pictures import imagenet
 from anygiven.errors import ImageError
 
@@ -32,7 +32,9 @@ def _load(name: str, part: str, prefix: str) -> np.ndarray:
     if name not in FILES:
         raise ImageError(f"There are no images {name!r}; there are {', '.join(FILES)}, imagenet32.")
     file, origin = FILES[name]
-    with np.load(find_file(f"images/{file}.npz", origin)) as arrays:
-        if name == "binarized-mnist":
-            return np.unpackbits(arrays[part], axis=1)[:, :784].reshape(-1, 28, 28)
-        return arrays[f"{prefix}{part}"]
+    path = find_file(f"images/{file}.npz", origin)
+    found = read_array(path, part if name == "binarized-mnist" else f"{prefix}{part}")
+    n_sides = 1 if prefix == "y_" else 2 if name == "binarized-mnist" else 4 if name == "cifar10" else 3
+    if found.ndim != n_sides or found.dtype != np.uint8 or len(found) == 0:
+        raise ImageError(f"{path} is another file: it has the shape {found.shape}; get it again: {origin}.")
+    return np.unpackbits(found, axis=1)[:, :784].reshape(-1, 28, 28) if name == "binarized-mnist" else found

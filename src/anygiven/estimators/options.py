@@ -97,7 +97,7 @@ def settings_with(settings: Settings, training: Any) -> Settings:
         return settings
     if not isinstance(training, dict) or not set(training) <= set(TRAINING):
         raise QuestionError(f"training is {training!r}; it must be a dict of some of {', '.join(TRAINING)}.")
-    if training.get("schedule", "cosine") not in SCHEDULES:
+    if training.get("schedule", "cosine") not in list(SCHEDULES):
         raise QuestionError(f"There is no schedule {training['schedule']!r}; use one of {', '.join(SCHEDULES)}.")
     for name in ("processor_time", "muon"):
         if not isinstance(training.get(name, True), bool):

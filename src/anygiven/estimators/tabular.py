@@ -214,7 +214,7 @@ class TabularDensity(Density):
     def _default_architecture(self, n: int) -> Architecture:
         if self.n_components == 0:
             raise QuestionError("n_components is 0; a table's numbers need at least 1.")
-        if self.head not in COLUMN_HEADS:
+        if self.head not in list(COLUMN_HEADS):  # it may be anything, also what cannot be looked up in a dict
             raise QuestionError(f"There is no head {self.head!r}; use one of {', '.join(COLUMN_HEADS)}.")
         if self.head != "mixture" and not any(isinstance(domain, Numeric) for domain in self.domains):
             raise QuestionError(

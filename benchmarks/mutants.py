@@ -51,6 +51,12 @@ TESTS = {  # of each folder, the quick and telling ones first
 MORE = {  # of some files, before the others
     "refining": ["truth/test_refining.py"], "energy": ["truth/test_energy.py"], "reweighted": ["truth/test_energy.py"],
 }  # fmt: skip
+LAST = {  # of some files, after the others
+    "levels": ["test_images.py"], "shared": ["test_images.py", "test_text.py"], "masking_modes": ["test_images.py"],
+    "table": ["test_tabular_density.py"], "mixtures": ["test_answers.py", "test_tabular_density.py"],
+    "atoms": ["test_answers.py"], "likelihood": ["test_text.py"], "drawing": ["test_text.py", "test_images.py"],
+    "objectives": ["test_text.py"], "summaries": ["test_tabular_density.py"], "orders": ["test_images.py"],
+}  # fmt: skip
 SLOW = "not energy and not ace and not spline"  # the battery over slow heads, for files that are not theirs
 OF_SLOW = ("energy", "reweighted", "spline")
 PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Add, ast.Sub), (ast.Mult, ast.Div),
@@ -217,8 +223,9 @@ def run_tests(file: str, tree: Path, seconds: float) -> None:
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
-    tests = [tree / "tests" / test for test in [*MORE.get(Path(file).stem, []), *TESTS[folder_of(file)]]]
-    quick = [] if Path(file).stem in OF_SLOW else ["-k", SLOW]
+    stem = Path(file).stem
+    tests = [tree / "tests" / test for test in (*MORE.get(stem, []), *TESTS[folder_of(file)], *LAST.get(stem, []))]
+    quick = [] if stem in OF_SLOW else ["-k", SLOW]
     code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *quick, *(str(test) for test in tests if test.exists())])
     assert sys.modules["anygiven"].__file__ == str(tree / SOURCE / "__init__.py")
     os._exit(int(code))

@@ -43,7 +43,7 @@ N_ORDERS = 8
 BATCH, COSTLY_BATCH = 512, 128  # where a step takes seconds, smaller ones learn more in the same time
 SCALES = {
     "laptop": {"sets": ["power-plant", "power", "protein", "miniboone", "bsds300"], "minutes": 0.6, "width": 192,
-               "depth": 3, "seeds": 3, "test_rows": 1000, "train_rows": 200_000, "published_figures": False},
+               "depth": 3, "seeds": 3, "test_rows": 1000, "train_rows": 50_000, "published_figures": False},
     "paper": {"sets": ["power", "gas", "hepmass", "miniboone", "bsds300"], "minutes": 600.0, "width": 512, "depth": 4,
               "seeds": 3, "test_rows": 10**7, "train_rows": 10**7, "published_figures": True},
 }  # fmt: skip
@@ -60,11 +60,13 @@ def models(run) -> dict:
     found: dict = {}
     for set_name in s["sets"][:1] if smoke else s["sets"]:
         splits = standard_splits(set_name, s["train_rows"])
-        found[set_name] = {
-            method: [kept(shared, f"{set_name}-{k}-{seed}", run, partial(scores, run, splits, set_name, method, seed))
-                     for seed in seeds]
-            for k, method in enumerate(METHODS)
-        }  # fmt: skip
+        found[set_name] = {}
+        for k, method in enumerate(METHODS):
+            runs = found[set_name][method] = []
+            for seed in seeds:  # all for as many steps as the first
+                steps = runs[0]["max_steps"] if runs else run.max_steps or steps_recorded(run, set_name, method)
+                measured = partial(scores, run, splits, set_name, method, seed, steps)
+                runs.append(kept(shared, f"{set_name}-{k}-{seed}", run, measured))
     return found
 
 
@@ -110,14 +112,13 @@ def density_of(run, set_name: str, method: str, seed: int) -> TabularDensity:
     return methods.METHODS[law](**quick)
 
 
-def scores(run, splits: Splits, set_name: str, method: str, seed: int) -> dict:
+def scores(run, splits: Splits, set_name: str, method: str, seed: int, steps: int | None) -> dict:
     density, smoke = density_of(run, set_name, method, seed), run.max_steps is not None
     test = splits.test[: 3 if smoke else run.settings["test_rows"]]
     valid = splits.valid[: 3 if smoke else 2000]
     density.schema = {f"x{i + 1}": "continuous" for i in range(splits.n_columns)}
     orders = (1,) if METHODS[method][1] is None else (1, N_ORDERS)
     with threads(1):
-        steps = run.max_steps or steps_recorded(run, set_name, method, seed)
         figures = fit_with_valid(density, splits.train, valid, steps)
         x = cells(density, test)
         found = {"marginals": marginals(density, x, orders),
@@ -125,8 +126,8 @@ def scores(run, splits: Splits, set_name: str, method: str, seed: int) -> dict:
     return {**found, **figures, "seconds_per_step": figures["training_seconds"] / max(1, figures["steps"])}
 
 
-def steps_recorded(run, set_name: str, method: str, seed: int) -> int | None:
-    return run.recorded["sets"][set_name][method][seed - run.seed]["max_steps"] if run.recorded else None
+def steps_recorded(run, set_name: str, method: str) -> int | None:
+    return run.recorded["sets"][set_name][method][0]["max_steps"] if run.recorded else None
 
 
 def marginals(density: TabularDensity, x, numbers_of_orders: tuple[int, ...]) -> dict:

@@ -23,7 +23,7 @@ ANCHORS = {  # published: ID-SPN; for dna and mushrooms also EoNADE
     "mushrooms": -9.68,
 }  # fmt: skip
 SCALES = {
-    "laptop": {"minutes": 4.0, "width": 256, "depth": 3, "dropout": {"dna": 0.5, "mushrooms": 0.2}, "test_rows": 3000},
+    "laptop": {"minutes": 3.0, "width": 256, "depth": 3, "dropout": {"dna": 0.5, "mushrooms": 0.2}, "test_rows": 3000},
     "paper": {"minutes": 60.0, "width": 500, "depth": 3, "dropout": {"dna": 0.5, "mushrooms": 0.2}, "test_rows": 10**6},
 }
 N_ORDERS = (1, 8, 32)

@@ -42,7 +42,7 @@ FIRST = (3, 5, 10)
 N_ORDERS = 8
 BATCH, COSTLY_BATCH = 512, 128  # where a step takes seconds, smaller ones learn more in the same time
 SCALES = {
-    "laptop": {"sets": ["power-plant", "power", "protein", "miniboone", "bsds300"], "minutes": 0.6, "width": 192,
+    "laptop": {"sets": ["power-plant", "power", "protein", "miniboone", "bsds300"], "minutes": 0.4, "width": 192,
                "depth": 3, "seeds": 3, "test_rows": 1000, "train_rows": 50_000, "published_figures": False},
     "paper": {"sets": ["power", "gas", "hepmass", "miniboone", "bsds300"], "minutes": 600.0, "width": 512, "depth": 4,
               "seeds": 3, "test_rows": 10**7, "train_rows": 10**7, "published_figures": True},

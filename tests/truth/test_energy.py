@@ -8,8 +8,9 @@ import pytest
 import torch
 from scipy import stats
 
-from anygiven.heads.energy import EnergyDensity, EnergyHead
+from anygiven.heads.energy import ACEHead, EnergyDensity, EnergyHead
 from anygiven.heads.mixtures import KernelMixture, Normal
+from anygiven.heads.reweighted import Reweighted, between, mass_missed
 from anygiven.heads.smooth import Phase
 
 FINE = torch.linspace(-15, 15, 600_001, dtype=torch.float64)
@@ -107,6 +108,62 @@ def test_the_standard_error_covers(found):
     assert float(finer.mean() / error.mean()) == pytest.approx(0.5, abs=0.12)
 
 
+# ------------------------------------------------------------------ the weight where it is needed
+
+
+def test_weights_between_levels_are_linear():
+    levels = torch.tensor([[0.0, 0.1, 0.4, 1.0], [0.2, 0.2, 0.5, 0.9]]).double()
+    weights = torch.tensor([[1.0, 3.0, 0.5, 2.0], [2.0, 4.0, 1.0, 0.1]]).double()
+    at = torch.tensor([[0.0, 0.05, 0.1, 0.25, 0.4, 0.99, 1.0], [0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 0.95]]).double()
+    found = between(at, levels, weights.log()).exp()
+    for row in range(2):
+        assert found[row].numpy() == pytest.approx(np.interp(at[row], levels[row], weights[row]))
+
+
+def asked_of(log_weight, n_nodes=41):
+    """A law of that weight on N(0, 1), and how many weights of each of three rows were asked for."""
+    one = torch.ones(3, 1).double()
+    base, asked = KernelMixture(one, 0 * one, one, Normal()), torch.zeros(3)
+    nodes = torch.linspace(-4, 4, n_nodes).double().expand(3, -1)
+
+    def counted(x, rows):
+        asked[rows] += x.shape[1]
+        return log_weight(x, rows)
+
+    return (
+        Reweighted.where_needed(base, nodes, counted),
+        Reweighted.by(base, nodes, log_weight(nodes, torch.arange(3))),
+        asked,
+    )
+
+
+def test_a_weight_is_asked_for_where_it_does_not_follow_from_its_neighbours():
+    """Row 0 is level, row 1 straight on the axis of levels, row 2 goes up and down."""
+
+    def log_weight(x, rows):
+        kinds = torch.stack([0 * x, (1 + 2 * torch.special.ndtr(x)).log(), torch.sin(7 * x)])
+        return kinds[rows, torch.arange(len(rows))]
+
+    sparing, whole, asked = asked_of(log_weight)
+    assert asked.tolist() == [11, 11, 11 + 41]
+    value = torch.linspace(-3, 3, 50).double()[:, None]
+    assert torch.allclose(sparing.log_prob(value), whole.log_prob(value), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_nodes", [40, 42, 43, 44])
+def test_the_outermost_nodes_are_always_asked(n_nodes):
+    """However many nodes there are: a weight that rises steeply at the very end is not missed."""
+    sparing, whole, _ = asked_of(lambda x, _: 30 * (x - 3).clamp(min=0), n_nodes)
+    assert torch.allclose(sparing.mean, whole.mean, atol=1e-6)
+
+
+def test_what_is_missed_is_a_share_of_the_mass():
+    """Weights 1, 2, 1 guessed as 1, 1, 1 between levels 0, ½, 1: a quarter of ∫w = 1.5 on each side."""
+    levels, log_w = torch.tensor([[0.0, 0.5, 1.0]]), torch.tensor([[1.0, 2.0, 1.0]]).log()
+    assert float(mass_missed(levels, log_w, torch.zeros(1, 3))) == pytest.approx(0.5 / 1.5)
+    assert float(mass_missed(levels, log_w + 5, torch.full((1, 3), 5.0))) == pytest.approx(0.5 / 1.5)
+
+
 # ------------------------------------------------------------------ the head and its loss
 
 WIDTH = 6
@@ -182,6 +239,15 @@ def test_cells_of_a_grid_are_masses_in_training_too():
         total += (density.log_mass(low, high) - log_q).exp().detach()  # log q + log p, without log q
     # Each with its own draws of log Z: the masses sum to one but for the noise of twenty draws.
     assert float(total.mean()) == pytest.approx(1, abs=0.15)
+
+
+def test_an_untrained_energy_that_stands_alone_starts_at_the_marginal():
+    torch.manual_seed(0)
+    head = ACEHead(WIDTH, 2, 4, False).eval()
+    with torch.no_grad():
+        density, value = head(torch.zeros(3, WIDTH), torch.tensor([0, 1])), torch.linspace(-3, 3, 6).view(3, 2)
+        assert torch.allclose(density.log_prob(value), Normal().log_density(value), atol=0.03)
+        assert torch.allclose(density.mean, torch.zeros(3, 2), atol=0.01)
 
 
 def test_an_untrained_energy_leaves_the_proposal_as_it_is():

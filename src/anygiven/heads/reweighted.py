@@ -51,7 +51,7 @@ class Reweighted(Smooth):
         levels, found = levels_at(base, nodes), log_weight(nodes[:, some], rows)
         log_weights = between(levels, levels[:, some], found)
         coarse = between(levels[:, some], levels[:, some[::2]], found[:, ::2])
-        missed = _mass_missed(levels[:, some], found, coarse)
+        missed = mass_missed(levels[:, some], found, coarse)
         rows = (missed > NEAR).nonzero().squeeze(1)
         if len(rows):
             log_weights[rows] = log_weight(nodes[rows], rows)
@@ -145,7 +145,7 @@ def between(at: Tensor, levels: Tensor, log_weights: Tensor) -> Tensor:
     return torch.logaddexp(low + torch.log1p(-share), high + share.log())
 
 
-def _mass_missed(levels: Tensor, log_weights: Tensor, log_guessed: Tensor) -> Tensor:
+def mass_missed(levels: Tensor, log_weights: Tensor, log_guessed: Tensor) -> Tensor:
     """(B,) ∫ |guessed − true weight| as a share of ∫ weight, from both at levels (B, m)."""
     highest = log_weights.amax(1, keepdim=True)
     true, guessed = (log_weights - highest).exp(), (log_guessed - highest).exp()

@@ -30,7 +30,7 @@ def fit_with_valid(density: TabularDensity, train: np.ndarray, valid: np.ndarray
     """
     train, valid = frame_of(train), frame_of(valid)
     steps = steps or steps_within(density, train, valid)
-    density.set_params(max_minutes=None, max_steps=steps)
+    density.set_params(max_minutes=None, max_steps=steps, training=_by_processor(density))
     report = density.fit(train, valid=valid).report_
     figures = {name: report[name] for name in ("steps", "training_seconds", "parameters", "curve")}
     return {"max_steps": steps, **figures}
@@ -52,8 +52,13 @@ def steps_within(density: TabularDensity, train: pd.DataFrame, valid: pd.DataFra
 def _seconds_until(n: int, density: TabularDensity, train: pd.DataFrame, valid: pd.DataFrame) -> float:
     """Of one core, until step n."""
     trial = clone(density).set_params(max_minutes=None, max_steps=n)
-    trial.training = {**(density.training or {}), "processor_time": True, "evaluations": 1, "energy_warmup": 0}
+    trial.training = {**_by_processor(density), "evaluations": 1, "energy_warmup": 0}
     return trial.fit(train, valid=valid).report_["curve"][-1][1]
+
+
+def _by_processor(density: TabularDensity) -> dict:
+    """Its settings of the loop, with seconds of the processor instead of the wall clock's."""
+    return {**(density.training or {}), "processor_time": True}
 
 
 def cells(density: TabularDensity, data: np.ndarray) -> Data:

@@ -66,7 +66,22 @@ NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 AT_A_TIME = ("ENTRIES", "AT_A_TIME", "CHUNK", "n_parts")  # a line that says how much is done at a time: not what
 FATES = ("killed", "too long", "survived", "equivalent")
 EQUIVALENT: dict[tuple[str, str, str, str], str] = {  # file, line, before, after: why it is the same
-}
+    ("inference/distributions.py", "return 0 < len(self.domain.edges) <= FEW_CELLS + 1", "0", "1"):
+        "a grid has no edges, or at least two",
+    ("inference/distributions.py",
+     "at = np.searchsorted(self.domain.cell_values, self.domain.atom_values - 0.5 * (self.domain.step or 0.0))",
+     "0.0", "1.0"): "what has cells has a step",
+    ("inference/likelihood.py",
+     "return [Canonical(), *scans, *random_orders(math.prod(shape), n_orders - N_SCANS, seed + 13)]", "13", "14"):
+        "another seed of random orders",
+    ("inference/drawing.py", "n_asked = max(1, int(path.rows(rows).is_query.sum()))", "1", "0"):
+        "where nothing is asked nothing is divided by it",
+    ("heads/mixtures.py", "wide = self.kernel.log_mass(a, torch.maximum(b, a + NARROW / 2))", "2", "3"):
+        "only where the narrow branch is taken; keeps gradients finite",
+    ("heads/smooth.py", "((after - z).abs() <= torch.finfo(z.dtype).eps ** 0.7 * (1 + z.abs())).all()",
+     "(after - z).abs() <= torch.finfo(z.dtype).eps ** 0.7 * (1 + z.abs())",
+     "(after - z).abs() < torch.finfo(z.dtype).eps ** 0.7 * (1 + z.abs())"): "a tolerance met exactly",
+}  # fmt: skip
 SPOKEN = ("__repr__", "_repr_html_", "title", "shown", "plot", "_plot_numbers", "_axis", "_width", "_png")
 
 

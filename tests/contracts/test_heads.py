@@ -24,7 +24,7 @@ from anygiven.heads import (
     smooth_log_prob,
 )
 from anygiven.heads.mixtures import KernelMixture, Logistic, Normal
-from anygiven.heads.smooth import solved
+from anygiven.heads.smooth import normal_levels, solved
 from anygiven.variables.domains import (
     HIGH,
     LOW,
@@ -308,10 +308,20 @@ def test_the_mean_of_levels_is_that_of_their_masses(n_levels):
         levels = LevelMixture(pixel)
         assert torch.allclose(pixel.mean[..., 0], levels.table.mean, atol=0.02 * n_levels)
         assert torch.allclose(levels.mean, levels.table.mean)
+        wide = replace(pixel, loc=0.3 * pixel.loc)  # off the borders the integral is as near as the sum
+        assert torch.allclose(wide.mean[..., 0], LevelMixture(wide).table.mean, rtol=0.01, atol=0.01 * n_levels**0.5)
         assert torch.allclose(levels.table.probabilities.sum(-1), torch.ones(rows), atol=1e-4)
 
 
 # ------------------------------------------------------------------ one column head
+
+
+def test_levels_of_a_normal_weigh_as_it_does():
+    """Their weights are those of a mean: moments of N(0, 1) at its own quantiles."""
+    levels, weights = normal_levels(257, torch.zeros(1).double())
+    z = torch.special.ndtri(levels)
+    moments = [float((weights * z**k).sum()) for k in range(5)]
+    assert moments == pytest.approx([1, 0, 1, 0, 3], abs=1e-5)
 
 
 @pytest.mark.parametrize("level", [1e-6, 0.2, 0.5, 0.999])

@@ -1,5 +1,7 @@
 """What an Answer adds to the law of a column: the user's units, one row or many, the right summary for each name."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import torch
 
 from anygiven.errors import QuestionError
 from anygiven.estimators.answers import LEAST_SHOWN, Answer
-from anygiven.heads import joint_head_for
+from anygiven.heads import Categorical, joint_head_for
 from anygiven.inference.distributions import distribution_of
 from anygiven.variables import infer_schema, read_table
 
@@ -233,3 +235,16 @@ def test_draws_are_new_without_a_seed_and_the_same_with_one():
     assert (answer.sample(5) != answer.sample(5)).any()
     assert answer.sample().shape == (1,)
     assert made("points", rows=3).sample(2, random_state=0).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("p", "winner"),
+    [([0.2, 0.1, 0.7], None), ([0.45, 0.05, 0.5], None), ([0.6, 0.2, 0.2], 0.0), ([0.1, 0.5, 0.4], 1.0)],
+)
+def test_an_atom_is_the_mode_where_it_outweighs_all_that_is_smooth(p, winner):
+    """Of atoms at 0 and 1 and a density between them."""
+    answer = answers_about(np.clip(np.random.default_rng(0).normal(0.5, 0.6, 400), 0, 1), wildness=0.0)
+    symbols = Categorical(torch.tensor([p]).double().log())
+    conditional = replace(answer.distribution.conditional, symbols=symbols)
+    mode = float(distribution_of(answer.variable.domain, conditional).mode[0])
+    assert mode == winner if winner is not None else 0 < mode < 1

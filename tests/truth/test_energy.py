@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 
 from anygiven.heads.energy import ACEHead, EnergyDensity, EnergyHead
-from anygiven.heads.mixtures import KernelMixture, Normal
+from anygiven.heads.mixtures import KernelMixture, Logistic, Normal
 from anygiven.heads.reweighted import Reweighted, between, mass_missed
 from anygiven.heads.smooth import Phase
 
@@ -155,6 +155,26 @@ def test_the_outermost_nodes_are_always_asked(n_nodes):
     """However many nodes there are: a weight that rises steeply at the very end is not missed."""
     sparing, whole, _ = asked_of(lambda x, _: 30 * (x - 3).clamp(min=0), n_nodes)
     assert torch.allclose(sparing.mean, whole.mean, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [Normal(), Logistic()])
+def test_nodes_reach_as_far_as_the_proposal_does(kernel):
+    """In scales of its own spread, whichever kernel it has, and closer within."""
+    one = torch.ones(1, 1).double()
+    proposal = KernelMixture(one, 0.5 * one, 0.1 * one, kernel)
+    density = EnergyDensity(proposal, one, KnownEnergy(lambda x: 0 * x, proposal, False), False, Phase())
+    base, nodes = density._base_and_nodes()
+    reach = (nodes - 0.5) / float(base.std)
+    assert [float(reach.min()), float(reach.max())] == pytest.approx([-4.2, 4.2], abs=1e-6)
+    assert float(reach.abs().median()) < 2.1
+
+
+def test_a_weighted_mean_is_that_of_numerical_integration():
+    density = density_of("skewed", False)
+    x = FINE
+    p = density.law.log_prob(x[:, None])[:, 0].exp() * (x[1] - x[0])
+    assert float(density.mean) == pytest.approx(float((p * x).sum()), abs=2e-5)
+    assert float(density.std) == pytest.approx(float((p * (x - density.mean) ** 2).sum().sqrt()), abs=2e-4)
 
 
 def test_what_is_missed_is_a_share_of_the_mass():

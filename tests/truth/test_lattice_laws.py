@@ -9,8 +9,10 @@ import torch
 from anygiven.errors import QuestionError
 from anygiven.lattice import (
     ARDM,
+    Activations,
     Anywhere,
     BernoulliEvidence,
+    Blend,
     BottomToTop,
     Canonical,
     CardMask,
@@ -302,3 +304,15 @@ def test_laws_are_stored_part_by_part():
         assert from_json(to_json(law)) == law
     with pytest.raises(ValueError, match=r"."):
         from_json({"law": "NoSuchLaw"})
+
+
+def test_rows_of_a_law_without_masking_modes_are_told_none():
+    """In a blend with one that has them, theirs are told and the others have the number 0."""
+    modes = ModeMixture((LeftToRight((2, 3)), RightToLeft((2, 3))))
+    blend = Blend((ARDM(Joint()), Activations(modes, told=1.0)), (0.5, 0.5))
+    path, weights = blend.draw(torch.ones(400, 6, dtype=torch.bool), generator())
+    told = path.masking_mode
+    assert set(told.tolist()) == {0, 1, 2}
+    assert 120 < int((told == 0).sum()) < 280
+    # ARDM asks for all that is left; a stage of a mode at most for its own half
+    assert bool((weights > 0).sum(1)[told == 0].max() == 6)

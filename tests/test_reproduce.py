@@ -155,10 +155,54 @@ def test_the_same_steps_give_the_same_figures():
 
 
 def test_again_needs_results_of_that_seed_and_counted_steps(tmp_path):
+    def again(name="density-binary", scale="laptop", seed=7):
+        return reproduce(name, scale, None, None, seed, tmp_path, again=True)
+
     with pytest.raises(AnyGivenError, match="are trained for a time, not for steps"):
-        reproduce("mac-fig3", "laptop", None, 1, 0, tmp_path, again=True)
+        again("mac-fig3")
     with pytest.raises(AnyGivenError, match="no results of density-binary-paper yet"):
-        reproduce("density-binary", "paper", None, 1, 0, tmp_path, again=True)
+        again(scale="paper")
+    write_json(tmp_path / "density-binary.json", {"seed": 0, "command": "anygiven reproduce density-binary"})
+    with pytest.raises(AnyGivenError, match="is of seed 0; use --seed 0"):
+        again()
+    write_json(tmp_path / "density-binary.json", {"seed": 7, "command": "anygiven … --max-steps 1"})
+    with pytest.raises(AnyGivenError, match="is of a trial with --max-steps"):
+        again()
+    assert not list(tmp_path.glob(".*"))  # what is refused leaves nothing
+
+
+def test_again_takes_the_kept_steps_and_parts_of_its_own(small_data, tmp_path, monkeypatch):
+    experiment = load_experiment("density-binary")
+    found = []
+    measure = lambda run: found.append((run.recorded.get("steps"), run.folder.name)) or {"data": ""}  # noqa: E731
+    monkeypatch.setattr(experiment, "measure", measure)
+    monkeypatch.setattr(experiment, "draw", lambda _: __import__("matplotlib.pyplot").pyplot.figure())
+    monkeypatch.setattr("anygiven.cli.reproduce.load_experiment", lambda _: experiment)
+    reproduce("density-binary", "laptop", None, None, 0, tmp_path)
+    kept = tmp_path / "density-binary.json"
+    write_json(kept, {**json.loads(kept.read_text()), "steps": 5})
+    reproduce("density-binary", "laptop", None, None, 0, tmp_path, again=True)
+    (before, folder), (after, folder_again) = found
+    assert (before, after) == (None, 5)
+    assert folder != folder_again  # or parts of one would be taken for the other's
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--minutes", "0"], "--minutes is 0; it must be a number greater than 0"),
+        (["--minutes", "-1"], "--minutes is -1"),
+        (["--minutes", "nan"], "--minutes is nan"),
+        (["--minutes", "inf"], "--minutes is inf"),
+        (["--max-steps", "0"], "--max-steps is 0; it must be a whole number"),
+        (["--again", "--max-steps", "3"], "leave --minutes and --max-steps out"),
+        (["--again", "--minutes", "1"], "leave --minutes and --max-steps out"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(options, said, tmp_path):
+    result = runner.invoke(app, ["reproduce", "density-binary", "--out", str(tmp_path / "x"), *options])
+    assert said in str(result.exception)
+    assert not (tmp_path / "x").exists()
 
 
 def test_the_time_of_finished_parts_counts(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import shutil
 import sys
 import time
@@ -100,13 +101,12 @@ def reproduce(
     experiment = load_experiment(name)
     if scale not in experiment.SCALES:
         raise QuestionError(f"There is no scale {scale!r}; use {' or '.join(experiment.SCALES)}.")
+    _check_numbers(minutes, max_steps, again)
     place = (out or experiments_folder() / "results") / (name if scale == "laptop" else f"{name}-{scale}")
-    folder = place.with_name(f".{place.name}-seed{seed}-{minutes}-{max_steps}")
+    recorded = _recorded(experiment, place, seed) if again else {}
+    folder = place.with_name(f".{place.name}-seed{seed}-{minutes}-{max_steps}" + ("-again" if again else ""))
     make_folders(folder)
     started = time.perf_counter() - seconds_kept(folder)
-    if again and not getattr(experiment, "REPEATS", False):
-        raise QuestionError(f"The models of {name} are trained for a time, not for steps; leave --again out.")
-    recorded = _recorded(experiments_folder() / "results" / f"{place.name}.json", seed) if again else {}
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     run = Run(experiment.SCALES[scale], minutes, max_steps, seed, folder, recorded, say)
     figures = experiment.measure(run)
@@ -124,13 +124,28 @@ def reproduce(
     return results
 
 
-def _recorded(path: Path, seed: int) -> dict:
-    """The results of an earlier run of the same seed."""
-    if not path.exists():
-        raise QuestionError(f"There are no results of {path.stem} yet; run it without --again first.")
+def _check_numbers(minutes: float | None, max_steps: int | None, again: bool) -> None:
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise QuestionError(f"--minutes is {minutes:g}; it must be a number greater than 0.")
+    if max_steps is not None and max_steps < 1:
+        raise QuestionError(f"--max-steps is {max_steps}; it must be a whole number of at least 1.")
+    if again and (minutes is not None or max_steps is not None):
+        raise QuestionError("--again takes the steps from the kept results; leave --minutes and --max-steps out.")
+
+
+def _recorded(experiment: ModuleType, place: Path, seed: int) -> dict:
+    """The results of an earlier run of the same seed: where the new ones are to be, or else those of the repository."""
+    if not getattr(experiment, "REPEATS", False):
+        raise QuestionError(f"The models of {place.name} are trained for a time, not for steps; leave --again out.")
+    kept = [folder / f"{place.name}.json" for folder in (place.parent, experiments_folder() / "results")]
+    path = next((path for path in kept if path.exists()), None)
+    if path is None:
+        raise QuestionError(f"There are no results of {place.name} yet; run it without --again first.")
     recorded = json.loads(path.read_text())
     if recorded["seed"] != seed:
         raise QuestionError(f"{path.name} is of seed {recorded['seed']}; use --seed {recorded['seed']} with --again.")
+    if "--max-steps" in recorded["command"]:
+        raise QuestionError(f"{path} is of a trial with --max-steps; run it again without that first.")
     return recorded
 
 

@@ -50,6 +50,15 @@ SCALES = {
 REPEATS = True
 
 
+def figures_of(run) -> dict:
+    """What both tables are made from: the sets, and set → method → [figures of each seed]."""
+    sets = models(run)
+    splits = {name: standard_splits(name, run.settings["train_rows"], whole=False) for name in sets}
+    rows = {name: {"train": len(one.train), "test": min(len(one.test), run.settings["test_rows"]),
+                   "is_whole": one.is_whole} for name, one in splits.items()}  # fmt: skip
+    return {"data": DATA, "rows": rows, "sets": sets}
+
+
 def models(run) -> dict:
     """set → method → [figures of each seed], from a folder that both tables share."""
     s, smoke = run.settings, run.max_steps is not None
@@ -59,7 +68,7 @@ def models(run) -> dict:
     seeds = range(run.seed, run.seed + (1 if smoke else s["seeds"]))
     found: dict = {}
     for set_name in s["sets"][:1] if smoke else s["sets"]:
-        splits = standard_splits(set_name, s["train_rows"])
+        splits = standard_splits(set_name, s["train_rows"], s["published_figures"] and not smoke)
         found[set_name] = {}
         for k, method in enumerate(METHODS):
             runs = found[set_name][method] = []
@@ -78,10 +87,10 @@ def kept(folder: Path, name: str, run, measure) -> dict:
     return json.loads(path.read_text())
 
 
-def standard_splits(name: str, most: int) -> Splits:
+def standard_splits(name: str, most: int, whole: bool) -> Splits:
     """Train, valid and test rows, standardised; UCI's sets with a little noise, shuffled, in MAF's proportions."""
     if name not in UCI:
-        splits = maf_set(name)
+        splits = maf_set(name, whole)
         mean, std = splits.train.mean(0), splits.train.std(0)
         train, valid, test = ((part - mean) / std for part in (splits.train[:most], splits.valid, splits.test))
         return Splits(train, valid, test, splits.is_whole)
@@ -183,10 +192,10 @@ def lines_of(results: dict, columns: dict) -> list[str]:
     """A table for each set: methods down, columns across."""
     lines = []
     for set_name, by_method in results["sets"].items():
-        lines.append(f"{set_name:<36}" + "".join(f"{title:>18}" for title in columns[set_name]))
+        lines.append(f"{set_name:<36}" + "".join(f"{title:>20}" for title in columns[set_name]))
         for method, runs in by_method.items():
             shown = [figure_of(runs, path) for path in columns[set_name].values()]
-            lines.append(f"{method:<36}" + "".join(f"{one:>18}" for one in shown))
+            lines.append(f"{method:<36}" + "".join(f"{one:>20}" for one in shown))
         lines.append("")
     return lines
 

@@ -6,13 +6,13 @@ mac-table5, trained once for both tables.
 
 from __future__ import annotations
 
-from _mac_tables import DATA, N_ORDERS, REPEATS, SCALES, lines_of, models, picture
+from _mac_tables import N_ORDERS, REPEATS, SCALES, figures_of, lines_of, picture
 
 __all__ = ["REPEATS", "SCALES", "draw", "measure", "table"]
 
 
 def measure(run) -> dict:
-    return {"data": DATA, "sets": models(run)}
+    return figures_of(run)
 
 
 def columns(results: dict) -> dict:

@@ -11,7 +11,7 @@ import pytest
 from anygiven.datasets import maf
 from anygiven.datasets.binary import N_ROWS, N_VARIABLES, PARTS, binary_set
 from anygiven.datasets.images import image_set, labels
-from anygiven.datasets.pictures import CIFAR_FILES, CIFAR_RECORD, celeba_hq, cifar10, imagenet
+from anygiven.datasets.pictures import CIFAR_FILES, CIFAR_RECORD, N_IMAGENET, celeba_hq, cifar10, imagenet
 from anygiven.datasets.text8 import text8
 from anygiven.datasets.uci import uci_table
 from anygiven.errors import AnyGivenError
@@ -62,12 +62,12 @@ def household(n=400) -> pd.DataFrame:
 
 def test_a_month_of_power(data):
     household().to_csv(put(data, "density/household_power_one_month.csv.gz"), index=False)
-    splits = maf.maf_set("power")
+    splits = maf.maf_set("power", whole=False)
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [324, 36, 40]
     assert splits.n_columns == 6
     assert not splits.is_whole
     assert is_standard(splits)
-    assert np.array_equal(maf.maf_set("power").test, splits.test)  # the same rows and noise each time
+    assert np.array_equal(maf.maf_set("power", whole=False).test, splits.test)  # the same rows and noise each time
 
 
 def test_the_whole_of_power_must_be_whole(data):
@@ -96,6 +96,9 @@ def test_gas_leaves_out_what_says_nearly_the_same(data):
     splits = maf.maf_set("gas")
     assert splits.n_columns == 15
     assert np.abs(np.corrcoef(splits.train.T) - np.eye(15)).max() < maf.TOO_ALIKE
+    np.savetxt(path, np.ones((30, 19)), header="x", comments="")
+    with pytest.raises(AnyGivenError, match="a column of it is always the same"):
+        maf.maf_set("gas")
     path.write_text("nothing\nto see here")
     with pytest.raises(AnyGivenError, match=r"ethylene_CO.txt is"):
         maf.maf_set("gas")
@@ -121,8 +124,10 @@ def test_hepmass_has_the_signal_and_no_repeated_values(data):
 
 def test_miniboone_whole_or_in_part(data):
     np.savez(put(data, "density/miniboone_first1523rows.npz"), data=RNG.normal(3, 2, (200, 43)))
-    part = maf.maf_set("miniboone")
+    part = maf.maf_set("miniboone", whole=False)
     assert (part.n_columns, part.is_whole, is_standard(part)) == (43, False, True)
+    with pytest.raises(AnyGivenError, match=r"Of miniboone only 200 rows are here: get the whole from .* whole=False"):
+        maf.maf_set("miniboone")
     np.save(put(data, "maf/miniboone/data.npy"), RNG.normal(size=(36_488, 43)).astype(np.float32))
     assert [len(p) for p in (maf.miniboone().train, maf.miniboone().valid, maf.miniboone().test)] == [29556, 3284, 3648]
     (data / "maf/miniboone/data.npy").write_bytes((data / "maf/miniboone/data.npy").read_bytes()[:1000])
@@ -135,7 +140,7 @@ def test_bsds300_patches_are_without_their_mean(data):
         part: RNG.integers(0, 256, (n, 64)).astype(np.uint8) for part, n in (("train", 50), ("val", 20), ("test", 20))
     }
     np.savez(put(data, "density/bsds300_patches_uint8.npz"), **grey)
-    splits = maf.maf_set("bsds300")
+    splits = maf.maf_set("bsds300", whole=False)
     assert splits.n_columns == 63
     whole = np.column_stack([splits.train, -splits.train.sum(1)])  # the pixel that was dropped
     assert np.abs(whole).max() < 1
@@ -233,8 +238,14 @@ def test_text8_is_split_ninety_five_five(data):
     parts = [text8(part, 2000) for part in ("train", "valid", "test")]
     assert "".join(parts) == text
     assert [len(part) for part in parts] == [1800, 100, 100]
-    with pytest.raises(AnyGivenError, match="not 100,000,000"):
+    with pytest.raises(AnyGivenError, match="100,000,000 of a to z and space: it has 2,000 characters"):
         text8()
+    with pytest.raises(AnyGivenError, match="n_characters is 'x'"):
+        text8("train", "x")  # type: ignore[arg-type]
+    with zipfile.ZipFile(put(data, "text/text8.zip"), "w") as archive:
+        archive.writestr("text8", text[:-1] + "!")
+    with pytest.raises(AnyGivenError, match="a '!' is in it"):
+        text8("train", 2000)
     with pytest.raises(AnyGivenError, match="no part 'dev'"):
         text8("dev")
     (data / "text/text8.zip").write_bytes(b"PK nothing")
@@ -255,14 +266,15 @@ def test_cifar10_from_the_binary_archive(data):
     images = cifar10("test", 4)
     assert np.array_equal(images, pixels.transpose(0, 2, 3, 1))
     assert cifar10("train", 4).shape == (20, 32, 32, 3)
-    with pytest.raises(AnyGivenError, match="does not hold 10,000 images"):
+    with pytest.raises(AnyGivenError, match="no 10,000 images in a file"):
         cifar10("test")
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(AnyGivenError, match="another file or cut short"):
         cifar10("test", 4)
 
 
-def test_imagenet_of_all_its_files(data):
+def test_imagenet_of_all_its_files(data, monkeypatch):
+    monkeypatch.setitem(N_IMAGENET, "train", 6)
     for k in (1, 2):
         np.savez(put(data, f"images/Imagenet32_train_npz/train_data_batch_{k}.npz"),
                  data=np.full((3, 3072), k, dtype=np.uint8))  # fmt: skip
@@ -271,6 +283,9 @@ def test_imagenet_of_all_its_files(data):
     assert images[:3].max() == 1
     with pytest.raises(AnyGivenError, match="not 48, 'train'"):
         imagenet(48)
+    monkeypatch.setitem(N_IMAGENET, "train", 7)
+    with pytest.raises(AnyGivenError, match="has 6 of 7 images; get all from"):
+        imagenet(32)
     np.savez(data / "images/Imagenet32_train_npz/train_data_batch_3.npz", data=np.zeros((3, 12), dtype=np.uint8))
     with pytest.raises(AnyGivenError, match="is not ImageNet at 32"):
         imagenet(32)
@@ -284,6 +299,9 @@ def test_celeba_is_made_small(data):
             put(data, f"images/celeba_hq/{k}.png")
         )
     assert celeba_hq().shape == (2, 64, 64, 3)
+    for size in (0, -1, 2.5, "64"):
+        with pytest.raises(AnyGivenError, match="it must be a whole number"):
+            celeba_hq(size)  # type: ignore[arg-type]
     (data / "images/celeba_hq/2.png").write_bytes(b"no png")
     with pytest.raises(AnyGivenError, match="damaged or no picture"):
         celeba_hq()

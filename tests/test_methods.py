@@ -85,6 +85,7 @@ def test_what_is_changed_comes_first():
         (lambda: ag.TabularDensity(training=[1]).fit(FRAME), "must be a dict"),
         (lambda: ag.TabularDensity(training={"schedule": ["up"]}).fit(FRAME), "There is no schedule"),
         (lambda: ag.TabularDensity(head=["ace"]).fit(FRAME), r"There is no head \['ace'\]; use one of mixture"),
+        (lambda: ag.methods.ace(data=["gas"]), "ACE has no figures for"),
         (lambda: ag.methods.ardm(training=5).fit(FRAME), "training is 5; it must be a dict"),
     ],
 )

@@ -13,6 +13,7 @@ from anygiven import TabularDensity
 from anygiven.cli.main import app
 from anygiven.cli.reproduce import find_experiments, load_experiment, reproduce, seconds_kept, write_json
 from anygiven.datasets.binary import N_ROWS, N_VARIABLES
+from anygiven.datasets.pictures import N_IMAGENET
 from anygiven.datasets.uci import SHAPES
 from anygiven.errors import AnyGivenError
 from anygiven.estimators.defaults import Architecture
@@ -59,6 +60,7 @@ def small_data(tmp_path, monkeypatch):
         (tmp_path / "images" / f"Imagenet32_{part}_npz").mkdir()
         pixels = rng.integers(0, 256, (60, 3072)).astype(np.uint8)
         np.savez(tmp_path / "images" / f"Imagenet32_{part}_npz" / f"{file}.npz", data=pixels)
+        monkeypatch.setitem(N_IMAGENET, part, 60)
     monkeypatch.setenv("ANYGIVEN_DATA", str(tmp_path))
 
 

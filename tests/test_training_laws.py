@@ -64,13 +64,15 @@ def test_the_best_weights_are_kept_and_not_the_last(monkeypatch):
     assert any(not torch.equal(seen[1][1][name], last) for name, last in seen[-1][1].items())
 
 
-def test_stopping_waits_for_the_patience(monkeypatch):
-    """So many validations without a better one end the run, and not one fewer."""
+@pytest.mark.parametrize(("patience_steps", "last"), [(0, 4), (3, 4), (4, 5), (9, 10)])
+def test_stopping_waits_for_the_patience(monkeypatch, patience_steps, last):
+    """So many validations without a better one end the run, and so many steps, and not one fewer."""
     figures = iter([3.0, 1.0, *[2.0] * 30])
     monkeypatch.setattr(loop._Run, "_validation_nats", lambda self: next(figures))
     model, data = small_world()
-    outcome = train(model, data, data, ARDM(Joint()), Settings(max_steps=20, batch_size=8, evaluations=20, patience=3))
-    assert outcome.steps == 4
+    settings = Settings(max_steps=20, batch_size=8, evaluations=20, patience=3, patience_steps=patience_steps)
+    outcome = train(model, data, data, ARDM(Joint()), settings)
+    assert outcome.steps == last
     assert outcome.best_step == 1
 
 

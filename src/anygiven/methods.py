@@ -87,7 +87,7 @@ IMAGE = {
 
 
 def _ace_settings(data: str, objective: Objective, head: str = "ace") -> dict[str, Any]:
-    if data not in ACE_FIGURES:
+    if data not in list(ACE_FIGURES):  # it may be anything
         raise QuestionError(f"ACE has no figures for {data!r}; use one of {', '.join(ACE_FIGURES)}, and change them.")
     batch, rate, steps, warmup, noise, dropout, width, regulariser = ACE_FIGURES[data]
     return {

@@ -37,7 +37,7 @@ def binary_set(name: str, part: str = "train") -> np.ndarray:
             raise
         path = find_file(f"binary/{name}/{name}.{part}.data", ORIGIN)
         try:
-            data = np.loadtxt(path, delimiter=",", dtype=np.uint8, ndmin=2)
+            data = np.loadtxt(path, delimiter=",", dtype=np.uint8, ndmin=2) if path.stat().st_size else np.zeros((0, n))
         except (ValueError, OSError) as error:
             raise TableError(f"{path} is another file ({error}); get it again from {ORIGIN}.") from None
     rows = N_ROWS[name][PARTS.index(part)]

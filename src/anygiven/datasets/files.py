@@ -29,4 +29,6 @@ def read_array(path: Path, name: str | None = None) -> np.ndarray:
         with loaded:
             return loaded[name]
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise TableError(f"{path} is another file or cut short ({type(error).__name__}); get it again.") from None
+        raise TableError(
+            f"{path} is another file or cut short ({type(error).__name__}); get it again from where it came."
+        ) from None

@@ -36,11 +36,15 @@ class Splits:
         return self.train.shape[1]
 
 
-def maf_set(name: str) -> Splits:
-    """One of the five."""
+def maf_set(name: str, whole: bool = True) -> Splits:
+    """One of the five; with whole=False a part of it will do, where the whole is not here."""
     if name not in SETS:
         raise TableError(f"There is no density set {name!r}; there are {', '.join(SETS)}.")
-    return SETS[name]()
+    splits = SETS[name]()
+    if whole and not splits.is_whole:
+        n = sum(len(part) for part in (splits.train, splits.valid, splits.test))
+        raise TableError(f"Of {name} only {n:,} rows are here: get the whole from {ARCHIVE}, or say whole=False.")
+    return splits
 
 
 def power(seed: int = 42) -> Splits:
@@ -68,7 +72,9 @@ def _meters(path: Path) -> np.ndarray:
         meters = frame[[c for c in frame.columns if c not in ("Date", "Time")]].to_numpy(dtype=float)
         clock = pd.to_timedelta(frame["Time"]).dt.total_seconds().to_numpy() / 60
     except (ValueError, KeyError, UnicodeDecodeError, OSError, EOFError) as error:
-        raise TableError(f"{path} is not UCI's household power ({type(error).__name__}); get it again.") from None
+        raise TableError(
+            f"{path} is not UCI's household power ({type(error).__name__}); get it again from UCI."
+        ) from None
     _check(path, meters, columns=7)
     return np.column_stack([meters, clock])
 
@@ -79,7 +85,7 @@ def gas() -> Splits:
     try:
         data = pd.read_csv(path, sep=r"\s+", skiprows=1, header=None).to_numpy(dtype=float)
     except (ValueError, OSError, EOFError, UnicodeDecodeError) as error:
-        raise TableError(f"{path} is not UCI's ethylene_CO.txt ({type(error).__name__}); get it again.") from None
+        raise TableError(f"{path} is not ethylene_CO.txt ({type(error).__name__}); get it again from UCI.") from None
     _check(path, data, columns=19)
     data = data[:, 3:]
     while True:
@@ -168,6 +174,8 @@ def _check(path: Path, data: np.ndarray, columns: int, rows: int | None = None) 
                          f"{columns} columns; get it again from {ARCHIVE}.")  # fmt: skip
     if not np.isfinite(data).all():
         raise TableError(f"{path} holds something else than numbers; get it again from {ARCHIVE}.")
+    if (data.min(0) == data.max(0)).any():
+        raise TableError(f"{path} is another file: a column of it is always the same; get it again from {ARCHIVE}.")
 
 
 def _split(data: np.ndarray, is_whole: bool) -> Splits:

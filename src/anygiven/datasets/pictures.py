@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from anygiven.datasets.files import find_file, read_array
-from anygiven.errors import ImageError, TableError
+from anygiven.errors import ImageError, TableError, require
 
 CIFAR = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 IMAGENET = "https://image-net.org/download-images.php (downsampled, npz)"
 CELEBA = "https://github.com/tkarras/progressive_growing_of_gans (CelebA-HQ), as PNG or JPEG files in one folder"
 CIFAR_FILES = {"train": [f"data_batch_{k}.bin" for k in range(1, 6)], "test": ["test_batch.bin"]}
+N_IMAGENET = {"train": 1_281_167, "val": 50_000}
 CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then the three colours one after the other
 
 
@@ -31,7 +32,7 @@ def cifar10(part: str = "train", images_per_file: int = 10_000) -> np.ndarray:
     except (tarfile.TarError, KeyError, OSError, EOFError) as error:
         raise ImageError(f"{path} is another file or cut short ({type(error).__name__}); get {CIFAR} again.") from None
     if any(len(one) != images_per_file * CIFAR_RECORD for one in found):
-        raise ImageError(f"{path} is another version: a file of it does not hold {images_per_file:,} images.")
+        raise ImageError(f"{path} is another version: no {images_per_file:,} images in a file; get {CIFAR}.")
     records = np.concatenate(found).reshape(-1, CIFAR_RECORD)[:, 1:]
     return records.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
@@ -44,7 +45,10 @@ def imagenet(size: int = 32, part: str = "train") -> np.ndarray:
     files = sorted(folder.glob("*_data*.npz"))
     if not files:
         raise ImageError(f"{folder} holds no npz files of ImageNet; get them from {IMAGENET}.")
-    return np.concatenate([_imagenet_file(path, size) for path in files])
+    images = np.concatenate([_imagenet_file(path, size) for path in files])
+    if len(images) != N_IMAGENET[part]:
+        raise ImageError(f"{folder} has {len(images):,} of {N_IMAGENET[part]:,} images; get all from {IMAGENET}.")
+    return images
 
 
 def _imagenet_file(path: Path, size: int) -> np.ndarray:
@@ -59,8 +63,9 @@ def _imagenet_file(path: Path, size: int) -> np.ndarray:
 
 def celeba_hq(size: int = 64) -> np.ndarray:
     """(n, size, size, 3) uint8, each picture of the folder made that small."""
-    from PIL import Image
-
+    Image = require("PIL.Image", "images")
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ImageError(f"size is {size!r}; it must be a whole number of at least 1.")
     folder = find_file("images/celeba_hq", CELEBA)
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() in (".png", ".jpg", ".jpeg"))
     if not files:

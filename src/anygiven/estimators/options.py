@@ -87,7 +87,8 @@ TRAINING = {  # what may be set of the loop beside a density's own options; None
     "betas": None, "warmup": Number(0, high=1), "warmup_steps": COUNT_OR_NONE, "schedule": None,
     "ema": Number(0, high=1), "clip": POSITIVE, "noise": Number(0), "energy_warmup": COUNT_OR_NONE,
     "energy_regulariser": Number(0), "evaluations": COUNT, "validation_rows": COUNT,
-    "most_validation_rows": COUNT, "patience": COUNT, "processor_time": None, "muon": None,
+    "most_validation_rows": COUNT, "patience": COUNT, "patience_steps": COUNT_OR_NONE,
+    "processor_time": None, "muon": None,
 }  # fmt: skip
 
 

@@ -378,8 +378,13 @@ class TabularDensity(Density):
             protocol = Budget(order, int(steps)) if steps else order
             part = Question(question.is_query[rows], question.is_evidence[rows])
             step[rows] = protocol.path(part).step
+        # One look serves all orders; where answers are costly, those of columns that a row does not ask are not.
+        groups = chunks if COLUMN_HEADS[self.architecture_.head].is_costly else [slice(None)]
         with share_bar("drawing", self.verbose if len(x) > 5000 else False) as report:
-            return draw(self.model_, x, Path(step), generator, temperature, report)
+            drawn = [draw(self.model_, x[rows], Path(step[rows]), generator, temperature,
+                          report and (lambda share, k=k: report((k + share) / len(groups))))
+                     for k, rows in enumerate(groups)]  # fmt: skip
+        return torch.cat(drawn)
 
     def _order_of_drawing(self, generator: torch.Generator) -> Canonical:
         """A random order of the columns; of a workload that trained one order alone, that one."""

@@ -210,7 +210,8 @@ class _Run:
             self.best = {name: p.clone() for name, p in self.average.items()}
         else:
             self.stale += 1
-            if self.stale >= max(2, self.settings.patience * self._evaluations() / self.settings.evaluations):
+            patience = max(2, self.settings.patience * self._evaluations() / self.settings.evaluations)
+            if self.stale >= patience and self.step - self.outcome.best_step >= self.settings.patience_steps:
                 self.outcome.stopped = "no better on the validation questions"
 
     @torch.no_grad()

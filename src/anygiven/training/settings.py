@@ -35,6 +35,7 @@ class Settings:
     validation_rows: int = 2000  # where there are fewer, each is asked several questions, to judge finely
     most_validation_rows: int = 10_000  # of more, so many evenly
     patience: int = 10  # evaluations without a better figure before stopping
+    patience_steps: int = 200  # and steps: where steps are slow, there are but a few from one evaluation to the next
     max_minutes: float | None = None
     processor_time: bool = False  # minutes of one processor core instead of the wall clock: fair on a busy machine
     checkpoint_seconds: float = 20.0

@@ -25,6 +25,16 @@ def test_what_is_in_the_folder(model_folder):
     assert names == ["config.json", "report.json", "schema.json", "weights.safetensors", "workload.json"]
 
 
+def test_draws_and_fills_are_the_same_to_the_last_bit(model_folder, density, table):
+    loaded = ag.load(model_folder)
+    assert loaded.sample(50, random_state=3).equals(density.sample(50, random_state=3))
+    for mine, theirs in zip(*(d.impute(table, draws=2, random_state=1) for d in (density, loaded)), strict=True):
+        assert mine.equals(theirs)
+    assert loaded.impute(table).equals(density.impute(table))
+    quantiles = [d.predict_quantiles(table, target="weight") for d in (density, loaded)]
+    assert (quantiles[0] == quantiles[1]).all()
+
+
 @pytest.mark.parametrize("name", ["schema.json", "workload.json", "weights.safetensors", "report.json"])
 def test_truncated(copy, name):
     path = copy / name

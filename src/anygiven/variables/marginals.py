@@ -53,14 +53,19 @@ class Marginal:
     above: np.ndarray  # (k,) 1 - F, summed from the top so that the upper tail keeps its digits
     low: Tail
     high: Tail
+    masses: np.ndarray  # (k − 1,) between the knots, in proportion: what is stored, so that all else is found again
 
     @classmethod
     def from_masses(cls, knots: np.ndarray, masses: np.ndarray, low: Tail, high: Tail) -> Marginal:
+        masses = np.maximum(masses, 0.0)
         total = masses.sum()
-        masses = masses / (total if total > 0 else 1.0) * (1 - low.mass - high.mass)
-        below = low.mass + np.concatenate([[0.0], np.cumsum(masses)])
-        above = high.mass + np.concatenate([np.cumsum(masses[::-1])[::-1], [0.0]])
-        return cls(knots, below, above, low, high)
+        if total > 1 + 1e-9:
+            masses = masses / total
+            total = masses.sum()
+        inside = masses / (total if total > 0 else 1.0) * (1 - low.mass - high.mass)
+        below = low.mass + np.concatenate([[0.0], np.cumsum(inside)])
+        above = high.mass + np.concatenate([np.cumsum(inside[::-1])[::-1], [0.0]])
+        return cls(knots, below, above, low, high, masses)
 
     def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """F(x) and 1 - F(x), each with its own precision."""
@@ -113,7 +118,7 @@ class Marginal:
     def moved(self, centre: float, scale: float) -> Marginal:
         """Of centre + scale · x."""
         low, high = (Tail(tail.mass, tail.scale * scale) for tail in (self.low, self.high))
-        return Marginal(self.knots * scale + centre, self.below, self.above, low, high)
+        return Marginal(self.knots * scale + centre, self.below, self.above, low, high, self.masses)
 
     def within(self, low: float, high: float) -> Marginal:
         """The same distribution with no mass outside two bounds; the bounds may be infinite."""
@@ -133,7 +138,7 @@ class Marginal:
     def to_json(self) -> dict:
         return {
             "knots": self.knots.tolist(),
-            "masses": np.diff(self.below).tolist(),
+            "masses": self.masses.tolist(),
             "tails": [[tail.mass, tail.scale] for tail in (self.low, self.high)],
         }
 

@@ -15,7 +15,7 @@ import pytest
 def run(*arguments, cwd=None, code=0) -> subprocess.CompletedProcess:
     environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
     done = subprocess.run(
-        [sys.executable, "-m", "anygiven.cli.main", *map(str, arguments)],
+        [sys.executable, "-m", "anygiven", *map(str, arguments)],
         capture_output=True, text=True, cwd=cwd, env=environment, timeout=300,
     )  # fmt: skip
     assert done.returncode == code, done.stderr + done.stdout

@@ -314,6 +314,7 @@ def test_words_are_resolved_to_the_papers_laws():
     [
         (lambda: KnownAsked((9,)), "not among the 3"),
         (lambda: BernoulliEvidence(1), "below 1"),
+        (lambda: BernoulliEvidence("x"), "below 1"),  # type: ignore[arg-type]
         (lambda: BernoulliEvidence(float("nan")), "below 1"),
         (lambda: mixture([]), "at least one workload"),
         (lambda: mixture([Joint(), CardMask()], [-1, 2]), "at least 0"),

@@ -72,7 +72,8 @@ class TabularDensity(Density):
     workload : str, dict or Workload
         Which questions will be asked: "any" (default), "joint", "marginals", "conditionals", "bernoulli",
         "gaps", or {"known": [...], "asked": [...]}.
-    network : "auto", "mlp", "transformer" or "path"
+    network : "auto", "mlp", "transformer", "path", "ace" or "sfarm"
+        "auto" is the MLP; the last two are the papers' own (anygiven.methods).
     orders : int
         How many orders a likelihood is averaged over (log-mean-exp); the first is the column order.
     tried_orders : int

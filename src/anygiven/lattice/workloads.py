@@ -78,8 +78,8 @@ class BernoulliEvidence(Workload):
     p: float = 0.5
 
     def __post_init__(self):
-        if not 0 <= self.p < 1:
-            raise QuestionError(f"The probability of evidence is {self.p}; it must be at least 0 and below 1.")
+        if not (isinstance(self.p, int | float) and 0 <= self.p < 1):
+            raise QuestionError(f"The probability of evidence is {self.p!r}; it must be at least 0 and below 1.")
 
     def draw(self, is_present: Tensor, generator: torch.Generator) -> Question:
         coin = torch.rand(is_present.shape, generator=generator) < self.p

@@ -224,7 +224,7 @@ class TabularDensity(Density):
         return architecture_for(n, len(self.schema_.variables), self.network)
 
     def _settings(self, n: int) -> Settings:
-        is_costly = COLUMN_HEADS[self.head].is_costly
+        judged = N_COSTLY if COLUMN_HEADS[self.head].is_costly else None
         return Settings(
             max_steps=self.max_steps or steps_for(n),
             max_minutes=self.max_minutes,
@@ -233,7 +233,8 @@ class TabularDensity(Density):
             muon=self.architecture_.network != "mlp",
             batch_size=self.batch_size,
             seed=self.seed_,
-            **({"validation_rows": N_COSTLY, "most_validation_rows": N_COSTLY} if is_costly else {}),
+            validation_rows=judged or Settings.validation_rows,
+            most_validation_rows=judged or Settings.most_validation_rows,
         )
 
     # ------------------------------------------------------------------ how likely

@@ -64,11 +64,16 @@ def kinds(train: np.ndarray) -> dict:
 
 def table(results: dict) -> str:
     kinds = list(next(iter(results["sets"].values()))["scores"])
-    lines = [f"{'nats per row':<12}{'published':>12}" + "".join(f"{kind:>20}" for kind in kinds)]
+    titles = [_shown(kind) for kind in kinds]
+    lines = [f"{'nats per row':<12}{'published':>12}" + "".join(f"{title:>20}" for title in titles)]
     for name, part in results["sets"].items():
         found = [f"{part['scores'][k]['nats']:.2f} ± {part['scores'][k]['standard_error']:.2f}" for k in kinds]
         lines.append(f"{name:<12}{part['published']:>12.2f}" + "".join(f"{cell:>20}" for cell in found))
     return "\n".join(lines)
+
+
+def _shown(kind: str) -> str:
+    return "one order" if kind == "1 orders" else kind
 
 
 def draw(results: dict):
@@ -79,7 +84,7 @@ def draw(results: dict):
         for kind, score in part["scores"].items():
             colour = f"C{list(part['scores']).index(kind)}"
             axis.errorbar(k, score["nats"] - part["published"], score["standard_error"], fmt="o", color=colour,
-                          label=kind if k == 0 else None)  # fmt: skip
+                          label=_shown(kind) if k == 0 else None)  # fmt: skip
     axis.axhline(0, color="grey", linewidth=0.8)
     axis.set_xticks(range(len(results["sets"])), results["sets"])
     axis.set_ylabel("nats above the published figure")

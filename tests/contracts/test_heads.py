@@ -12,6 +12,7 @@ import torch
 
 from anygiven.heads import (
     COLUMN_HEADS,
+    AtomsPlusContinuous,
     Categorical,
     ColumnHead,
     JointHead,
@@ -24,7 +25,7 @@ from anygiven.heads import (
     smooth_log_prob,
 )
 from anygiven.heads.mixtures import KernelMixture, Logistic, Normal
-from anygiven.heads.smooth import normal_levels, solved
+from anygiven.heads.smooth import Together, normal_levels, solved
 from anygiven.variables.domains import (
     HIGH,
     LOW,
@@ -316,6 +317,45 @@ def test_the_mean_of_levels_is_that_of_their_masses(n_levels):
 # ------------------------------------------------------------------ one column head
 
 
+def test_a_mode_between_two_centres_is_found():
+    """Two components so near that the density is highest between them, where neither centre stands."""
+    mixture = KernelMixture(torch.zeros(1, 2), torch.tensor([[2.3, 3.7]]), torch.ones(1, 2), Normal())
+    assert float(mixture.mode) == pytest.approx(3.0, abs=0.06)
+
+
+def test_parts_taken_together_are_sharpened_as_one():
+    """Of two that stand apart: weights to the power 1/t, each part sharpened by itself."""
+    parts = [
+        KernelMixture(torch.zeros(1, 1), torch.tensor([[loc]]), torch.ones(1, 1), Normal()) for loc in (-20.0, 20.0)
+    ]
+    both = Together(tuple(parts), torch.tensor([[0.8, 0.2]]).log())
+    for t in (0.5, 2.0):
+        wanted = torch.tensor([0.8, 0.2]) ** (1 / t)
+        cold = both.temperature(t)
+        assert torch.allclose(cold.log_weights.exp(), wanted / wanted.sum())
+        assert float(cold.cdf(torch.tensor(0.0))) == pytest.approx(float(wanted[0] / wanted.sum()), abs=1e-5)
+        assert float(cold.parts[0].std) == pytest.approx(t**0.5, rel=1e-3)
+
+
+def test_a_mixtures_quadrature_has_its_moments():
+    """Of two rows of three components each: Σ w, Σ w z and Σ w z² in closed form."""
+    torch.manual_seed(0)
+    mixture = KernelMixture(*(torch.randn(2, 3).double() for _ in range(2)), torch.rand(2, 3).double() + 0.2, Normal())
+    z, weights = mixture.quadrature()
+    assert torch.allclose(weights.sum(0), torch.ones(2).double())
+    assert torch.allclose((weights * z).sum(0), mixture.mean, atol=1e-6)
+    assert torch.allclose((weights * z**2).sum(0), mixture.std**2 + mixture.mean**2, atol=1e-5)
+
+
+def test_draws_of_a_number_with_atoms_are_atoms_as_often_as_they_should():
+    p, atoms = torch.tensor([0.3, 0.2, 0.5]), torch.tensor([-1.0, 2.0])
+    smooth = KernelMixture(*(torch.full((20_000, 1), v) for v in (0.0, 7.0, 0.1)), Normal())
+    law = AtomsPlusContinuous(Categorical(p.log().expand(20_000, -1)), atoms, smooth)
+    drawn = law.sample(torch.Generator().manual_seed(0))
+    shares = [float(found.float().mean()) for found in (drawn == -1, drawn == 2, drawn > 5)]
+    assert shares == pytest.approx(p.tolist(), abs=0.02)
+
+
 def test_levels_of_a_normal_weigh_as_it_does():
     """Their weights are those of a mean: moments of N(0, 1) at its own quantiles."""
     levels, weights = normal_levels(257, torch.zeros(1).double())
@@ -503,6 +543,17 @@ def test_a_pixel_head_starts_near_the_marginal_of_the_levels():
     pixel = PixelHead(WIDTH, frequencies, 1, 10)(torch.zeros(1, WIDTH))
     masses = LevelMixture(pixel).table.probabilities[0].detach()
     assert float((masses - frequencies).abs().sum()) / 2 < 0.25
+
+
+@pytest.mark.parametrize("n_channels", [1, 3])
+def test_a_pixel_head_starts_with_narrow_logistics_that_do_not_tie(n_channels):
+    frequencies = torch.full((16,), 1 / 16)
+    pixel = PixelHead(WIDTH, frequencies, n_channels, 5)(torch.zeros(1, WIDTH))
+    assert torch.allclose(pixel.scale, torch.tensor(0.5 / 5 + 0.05))
+    assert torch.allclose(pixel.log_weights.exp(), torch.tensor(1 / 5))
+    assert torch.allclose(pixel.tie, torch.tensor(0.0))
+    assert torch.allclose(pixel.loc[0, :, 0], pixel.loc[0, :, -1])  # the same place in every channel
+    assert bool((pixel.loc[0].diff(dim=0) > 0).all())
 
 
 def test_the_outermost_cells_take_all_that_lies_beyond():

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from anygiven.heads.energy import ACEHead, EnergyDensity, EnergyHead
+from anygiven.heads.energy import ACEHead, EnergyDensity, EnergyHead, EnergyNetwork
 from anygiven.heads.mixtures import KernelMixture, Logistic, Normal
 from anygiven.heads.reweighted import Reweighted, between, mass_missed
 from anygiven.heads.smooth import Phase
@@ -206,6 +206,18 @@ def test_the_law_is_what_importance_sampling_tends_to():
         value = density.proposal.sample(torch.Generator().manual_seed(1))
         exact, error = density.log_prob_by_importance(value, 4000, torch.Generator().manual_seed(0))
         assert ((density.log_prob(value) - exact).abs() < 5 * error + 0.05).all()
+
+
+def test_an_energy_sees_scores_as_the_proposal_does():
+    """Where only the place within the proposal counts, energies move and widen with it."""
+    torch.manual_seed(0)
+    network = EnergyNetwork(1, 2, 8, 1, is_alone=False)
+    torch.nn.init.normal_(network.last.weight)
+    network.score.weight.data[:, 0] = 0.0  # the score itself
+    u, start = torch.linspace(-2, 2, 9), torch.randn(8)
+    found = [network(loc + scale * u, torch.tensor([loc, scale]), start) for loc, scale in ((0.0, 1.0), (3.0, 0.1))]
+    assert torch.allclose(*found, atol=1e-4)
+    assert float(found[0].detach().std()) > 0.01
 
 
 def test_in_training_the_loss_is_aces():

@@ -209,6 +209,11 @@ def test_the_likeliest_orders_come_first(monkeypatch):
     assert ranked[0].order[0] == 2
     scores = [float(log_prob(model, x, asked("qqq", 200), [order]).mean()) for order in ranked]
     assert scores == sorted(scores, reverse=True)
+    easiest, hardest = (entropy_order(model, data, is_hardest).order for is_hardest in (False, True))
+    assert easiest != hardest
+    assert {easiest, hardest} <= {
+        order.order for order in ranked_orders(model, data, 1, seed=0)
+    }  # beside the column order
     assert len(ranked_orders(model, data, 8, seed=0, until=0.0)) == 1  # the time is up: one is always tried
 
 

@@ -38,7 +38,7 @@ from anygiven.lattice import (
     Window,
     mixture,
 )
-from anygiven.lattice.masking_modes import LeftToRight
+from anygiven.lattice.masking_modes import LeftToRight, activation_probability
 from anygiven.lattice.objectives import prefix_table
 from anygiven.lattice.protocols import planned_sizes
 from anygiven.lattice.question import draw_index, lowest, random_integers
@@ -316,3 +316,20 @@ def test_rows_of_a_law_without_masking_modes_are_told_none():
     assert 120 < int((told == 0).sum()) < 280
     # ARDM asks for all that is left; a stage of a mode at most for its own half
     assert bool((weights > 0).sum(1)[told == 0].max() == 6)
+
+
+@pytest.mark.parametrize("shape", [(7, 2), (2, 7), (4, 4), (5, 2, 3)])
+def test_a_slanted_order_has_no_ties_on_grids_of_any_shape(shape):
+    n = int(np.prod(shape))
+    priority = Slanted(shape, 1).priority(torch.Size((1, n)), None)[0]
+    assert len(priority.unique()) == n
+
+
+def test_activation_probabilities_are_those_of_the_stages():
+    """Of five elements in stages of two and three, after i = 0 … 5 steps, each row with its own i."""
+    stage = torch.tensor([0, 1, 0, 1, 1]).expand(6, -1)
+    found = activation_probability(stage, torch.arange(6))
+    first = torch.tensor([0, 0.5, 1, 1, 1, 1])
+    second = torch.tensor([0, 0, 0, 1 / 3, 2 / 3, 1])
+    assert torch.allclose(found[:, [0, 2]], first[:, None].expand(-1, 2))
+    assert torch.allclose(found[:, [1, 3, 4]], second[:, None].expand(-1, 3))

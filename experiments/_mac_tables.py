@@ -73,8 +73,8 @@ def models(run) -> dict:
         for k, method in enumerate(METHODS):
             runs = found[set_name][method] = []
             for seed in seeds:  # all for as many steps as the first
-                steps = runs[0]["max_steps"] if runs else run.max_steps or steps_recorded(run, set_name, method)
-                measured = partial(scores, run, splits, set_name, method, seed, steps)
+                counted = runs[0] if runs else counted_before(run, set_name, method)
+                measured = partial(scores, run, splits, set_name, method, seed, counted)
                 runs.append(kept(shared, f"{set_name}-{k}-{seed}", run, measured))
     return found
 
@@ -117,26 +117,29 @@ def density_of(run, set_name: str, method: str, seed: int) -> TabularDensity:
         return TabularDensity(workload=law, head=head, network=network, **size, **common, training=training)
     if s["published_figures"] and not smoke:
         return methods.METHODS[law](data=set_name, max_minutes=common["max_minutes"], random_state=seed, verbose=False)
-    quick = {**size, **common, "dropout": 0.0, "learning_rate": 1e-3, "training": {**training, "energy_warmup": 100}}
+    quick = {**size, **common, "dropout": 0.0, "learning_rate": 1e-3, "training": {**training, "energy_warmup": 10}}
     return methods.METHODS[law](**quick)
 
 
-def scores(run, splits: Splits, set_name: str, method: str, seed: int, steps: int | None) -> dict:
+def scores(run, splits: Splits, set_name: str, method: str, seed: int, counted: dict | None) -> dict:
     density, smoke = density_of(run, set_name, method, seed), run.max_steps is not None
     test = splits.test[: 3 if smoke else run.settings["test_rows"]]
     valid = splits.valid[: 3 if smoke else 2000]
     density.schema = {f"x{i + 1}": "continuous" for i in range(splits.n_columns)}
     orders = (1,) if METHODS[method][1] is None else (1, N_ORDERS)
     with threads(1):
-        figures = fit_with_valid(density, splits.train, valid, steps)
+        figures = fit_with_valid(density, splits.train, valid, counted)
         x = cells(density, test)
         found = {"marginals": marginals(density, x, orders),
                  "conditionals": conditionals(density, x, test, splits.train, orders)}  # fmt: skip
     return {**found, **figures, "seconds_per_step": figures["training_seconds"] / max(1, figures["steps"])}
 
 
-def steps_recorded(run, set_name: str, method: str) -> int | None:
-    return run.recorded["sets"][set_name][method][0]["max_steps"] if run.recorded else None
+def counted_before(run, set_name: str, method: str) -> dict | None:
+    """The steps of a trial, or those of the results that are to be found again."""
+    if run.max_steps is not None:
+        return {"max_steps": run.max_steps}
+    return run.recorded["sets"][set_name][method][0] if run.recorded else None
 
 
 def marginals(density: TabularDensity, x, numbers_of_orders: tuple[int, ...]) -> dict:

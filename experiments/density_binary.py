@@ -46,8 +46,8 @@ def scores(run, name: str) -> dict:
         batch_size=8 if smoke else 256, training={"validation_rows": 5 if smoke else 4000}, verbose=False,
     )  # fmt: skip
     with threads(1):
-        steps = run.recorded["sets"][name]["max_steps"] if run.recorded else None
-        figures = fit_with_valid(density, train, valid[:5] if smoke else valid, run.max_steps or steps)
+        counted = {"max_steps": run.max_steps} if smoke else run.recorded["sets"][name] if run.recorded else None
+        figures = fit_with_valid(density, train, valid[:5] if smoke else valid, counted)
         x = cells(density, test)
         whole = Question(x.is_present, torch.zeros_like(x.is_present))
         orders = order_ensemble(x.x.shape[1], 1 if smoke else max(N_ORDERS))

@@ -152,7 +152,7 @@ def test_the_same_steps_give_the_same_figures():
     make = lambda: TabularDensity(width=8, max_minutes=0.01, training={"evaluations": 3}, verbose=False)  # noqa: E731
     first = fit_with_valid(make(), rows[:300], rows[300:])
     assert first["max_steps"] > 4
-    again = fit_with_valid(make(), rows[:300], rows[300:], first["max_steps"])
+    again = fit_with_valid(make(), rows[:300], rows[300:], first)
     assert [(step, nats) for step, _, nats in again["curve"]] == [(step, nats) for step, _, nats in first["curve"]]
 
 

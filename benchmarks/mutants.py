@@ -58,7 +58,7 @@ LAST = {  # of some files, after the others
     "objectives": ["test_text.py"], "summaries": ["test_tabular_density.py"], "orders": ["test_images.py"],
 }  # fmt: skip
 SLOW = "not energy and not ace and not spline"  # the battery over slow heads, for files that are not theirs
-OF_SLOW = ("energy", "reweighted", "spline")
+OF_SLOW = ("energy", "reweighted", "spline", "smooth")
 PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Add, ast.Sub), (ast.Mult, ast.Div),
          (ast.And, ast.Or))  # fmt: skip
 SWAPS = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
@@ -72,6 +72,8 @@ EQUIVALENT = (  # file, what stands in the line, what is changed (its beginning)
     ("inference/drawing.py", "n_asked = max(1, int", "1", "where nothing is asked nothing is divided by it"),
     ("heads/mixtures.py", "a + NARROW / 2", "2", "only where the narrow branch is taken; keeps gradients finite"),
     ("heads/smooth.py", "eps ** 0.7 * (1 + z.abs())).all()", "(after - z)", "a tolerance met exactly"),
+    ("heads/smooth.py", "torch.where((newton >= low)", "newton >= low", "an end met exactly"),
+    ("lattice/protocols.py", "[::-1], 2) for i in range", "2", "digits 0 and 1 have the same order to any base"),
     ("heads/reweighted.py", "torch.where(width > SAME", "width > SAME", "a tolerance met exactly"),
     ("heads/energy.py", "self.score = nn.Linear(3, width", "False", "start() has a bias already: the same functions"),
     ("heads/energy.py", "nodes = (base.loc.unsqueeze(-1) +", "base.loc", "nodes lie alike on both sides"),

@@ -337,6 +337,32 @@ def test_parts_taken_together_are_sharpened_as_one():
         assert float(cold.parts[0].std) == pytest.approx(t**0.5, rel=1e-3)
 
 
+def test_quantiles_of_parts_taken_together_invert_their_cdf():
+    """Two parts, four rows, three levels: sizes that cannot be taken for each other."""
+    torch.manual_seed(0)
+    logits, loc, scale = (
+        torch.randn(2, 4, 3).double(),
+        torch.randn(2, 4, 3).double(),
+        torch.rand(2, 4, 3).double() + 0.3,
+    )
+    parts = tuple(KernelMixture(logits[k], loc[k], scale[k], Normal()) for k in range(2))
+    both = Together(parts, torch.randn(4, 2).double())
+    levels = torch.tensor([0.05, 0.5, 0.9]).double()[:, None].expand(-1, 4)
+    assert torch.allclose(both.cdf(both.quantile(levels)), levels, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["energy", "ace"])
+def test_a_costly_head_answers_what_is_asked_and_nothing_else(kind):
+    """In a table of points, a grid and symbols: what is asked as if all were, and no density elsewhere."""
+    world = next(name for name, (_, head) in WORLDS.items() if head == kind)
+    domains, conditionals = made(world)
+    cells = conditionals.sample(torch.Generator().manual_seed(0))
+    is_asked = torch.rand(cells.shape[:2], generator=torch.Generator().manual_seed(1)) < 0.5
+    whole, some = conditionals.log_prob(cells), conditionals.log_prob(cells, is_asked)
+    assert {isinstance(domain, Numeric) and domain.step is not None for domain in domains} == {True, False}
+    assert torch.allclose(some[is_asked], whole[is_asked], atol=1e-4)
+
+
 def test_a_mixtures_quadrature_has_its_moments():
     """Of two rows of three components each: Σ w, Σ w z and Σ w z² in closed form."""
     torch.manual_seed(0)
@@ -552,8 +578,9 @@ def test_a_pixel_head_starts_with_narrow_logistics_that_do_not_tie(n_channels):
     assert torch.allclose(pixel.scale, torch.tensor(0.5 / 5 + 0.05))
     assert torch.allclose(pixel.log_weights.exp(), torch.tensor(1 / 5))
     assert torch.allclose(pixel.tie, torch.tensor(0.0))
-    assert torch.allclose(pixel.loc[0, :, 0], pixel.loc[0, :, -1])  # the same place in every channel
-    assert bool((pixel.loc[0].diff(dim=0) > 0).all())
+    levels = torch.tensor([1.0, 4.0, 7.0, 11.0, 14.0])  # whose shares reach 0.1, 0.3, … of all
+    places = levels * 2 / 15 - 1 + 0.02 * (torch.arange(5) - 2.5)
+    assert torch.allclose(pixel.loc[0], places[:, None].expand(-1, n_channels), atol=1e-6)
 
 
 def test_the_outermost_cells_take_all_that_lies_beyond():

@@ -74,6 +74,13 @@ EQUIVALENT = (  # file, what stands in the line, what is changed (its beginning)
     ("heads/smooth.py", "eps ** 0.7 * (1 + z.abs())).all()", "(after - z)", "a tolerance met exactly"),
     ("heads/smooth.py", "torch.where((newton >= low)", "newton >= low", "an end met exactly"),
     ("lattice/protocols.py", "[::-1], 2) for i in range", "2", "digits 0 and 1 have the same order to any base"),
+    ("heads/mixtures.py", "self.quantile(1e-4), self.quantile(1 - 1e-4)", "1 - 1e-4", "a grid that reaches farther"),
+    (
+        "inference/distributions.py",
+        "np.minimum(found, p.shape[1] - 1)",
+        "1",
+        "only rounding could come beyond the last",
+    ),
     ("heads/reweighted.py", "torch.where(width > SAME", "width > SAME", "a tolerance met exactly"),
     ("heads/energy.py", "self.score = nn.Linear(3, width", "False", "start() has a bias already: the same functions"),
     ("heads/energy.py", "nodes = (base.loc.unsqueeze(-1) +", "base.loc", "nodes lie alike on both sides"),

@@ -177,6 +177,16 @@ def test_a_weighted_mean_is_that_of_numerical_integration():
     assert float(density.std) == pytest.approx(float((p * (x - density.mean) ** 2).sum().sqrt()), abs=2e-4)
 
 
+@pytest.mark.parametrize("t", [0.5, 1.0, 2.0])
+def test_a_temperature_is_the_power_of_the_density(t):
+    """p^(1/t), normalised, of an energy's law: against numerical integration."""
+    density = density_of("skewed", False)
+    tempered = density.temperature(t).log_prob(FINE[:, None])[:, 0].exp()
+    power = (density.log_prob(FINE[:, None])[:, 0] / t).exp()
+    dx = FINE[1] - FINE[0]
+    assert float((tempered - power / (power.sum() * dx)).abs().sum() * dx) < 0.01
+
+
 def test_what_is_missed_is_a_share_of_the_mass():
     """Weights 1, 2, 1 guessed as 1, 1, 1 between levels 0, ½, 1: a quarter of ∫w = 1.5 on each side."""
     levels, log_w = torch.tensor([[0.0, 0.5, 1.0]]), torch.tensor([[1.0, 2.0, 1.0]]).log()

@@ -79,7 +79,7 @@ EQUIVALENT = (  # file, what stands in the line, what is changed (its beginning)
         "inference/distributions.py",
         "np.minimum(found, p.shape[1] - 1)",
         "1",
-        "only rounding could come beyond the last",
+        "only rounding comes beyond the last",
     ),
     ("heads/reweighted.py", "torch.where(width > SAME", "width > SAME", "a tolerance met exactly"),
     ("heads/energy.py", "self.score = nn.Linear(3, width", "False", "start() has a bias already: the same functions"),

@@ -76,6 +76,16 @@ def test_stopping_waits_for_the_patience(monkeypatch, patience_steps, last):
     assert outcome.best_step == 1
 
 
+@pytest.mark.parametrize(("n", "least", "most", "asked"), [(60, 10, 100, 60), (60, 100, 100, 120), (60, 5, 20, 20)])
+def test_validation_asks_every_row_or_some_evenly(n, least, most, asked):
+    _, data = small_world(n=n)
+    settings = Settings(validation_rows=least, most_validation_rows=most)
+    ((x, _, _),) = loop._validation_questions(data, ARDM(Joint()), settings, torch.device("cpu"))
+    assert len(x) == asked
+    step = max(1, n // most)
+    assert torch.equal(x[: min(n, most)], data.x[::step])
+
+
 @pytest.mark.parametrize("ema", [0.995, 0.3])
 def test_the_running_average_is_its_formula(ema):
     """average ← keep · average + (1 − keep) · weights, where keep is (1 + step) / (10 + step), at most ema."""

@@ -43,11 +43,13 @@ class Reweighted(Smooth):
         """The same for a batch of one side, where a weight is costly: log_weight(scores (P, m), rows (P,)) → (P, m).
 
         It is asked for at some of the nodes (B, M); in rows where every second of those follows from its neighbours
-        the other nodes are left out, that is, they get what stands between their neighbours.
+        the other nodes are left out, that is, they get what stands between their neighbours. An accelerator does not
+        wait to be told which rows those are.
         """
-        n_rows, last = len(nodes), nodes.shape[-1] - 1
-        some = torch.arange(0, last + STRIDE, STRIDE, device=nodes.device).clamp(max=last)
-        rows = torch.arange(n_rows, device=nodes.device)
+        rows, last = torch.arange(len(nodes), device=nodes.device), nodes.shape[-1] - 1
+        if nodes.device.type != "cpu":
+            return cls.by(base, nodes, log_weight(nodes, rows))
+        some = torch.arange(0, last + STRIDE, STRIDE).clamp(max=last)
         levels, found = levels_at(base, nodes), log_weight(nodes[:, some], rows)
         log_weights = between(levels, levels[:, some], found)
         coarse = between(levels[:, some], levels[:, some[::2]], found[:, ::2])

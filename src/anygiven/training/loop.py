@@ -366,8 +366,9 @@ def _validation_questions(
     generator = torch.Generator().manual_seed(settings.seed + 7)
     if len(valid) == 0:
         return []
-    spread = torch.linspace(0, len(valid) - 1, min(len(valid), settings.most_validation_rows)).long()
-    every = spread.repeat(max(1, math.ceil(settings.validation_rows / len(spread))))
+    n = min(len(valid), settings.most_validation_rows)
+    spread = torch.arange(n) * len(valid) // n
+    every = spread.repeat(max(1, math.ceil(settings.validation_rows / n)))
     path, weights = objective.unshared.draw(valid.is_present[every], generator)
     if valid.weight is not None:
         weights = weights * (valid.weight / valid.weight.mean())[every, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -224,8 +225,7 @@ class TabularDensity(Density):
         return architecture_for(n, len(self.schema_.variables), self.network)
 
     def _settings(self, n: int) -> Settings:
-        judged = N_COSTLY if COLUMN_HEADS[self.head].is_costly else None
-        return Settings(
+        settings = Settings(
             max_steps=self.max_steps or steps_for(n),
             max_minutes=self.max_minutes,
             learning_rate=self.learning_rate,
@@ -233,9 +233,10 @@ class TabularDensity(Density):
             muon=self.architecture_.network != "mlp",
             batch_size=self.batch_size,
             seed=self.seed_,
-            validation_rows=judged or Settings.validation_rows,
-            most_validation_rows=judged or Settings.most_validation_rows,
         )
+        if not COLUMN_HEADS[self.head].is_costly:
+            return settings
+        return replace(settings, validation_rows=N_COSTLY, most_validation_rows=N_COSTLY)
 
     # ------------------------------------------------------------------ how likely
 

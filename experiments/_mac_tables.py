@@ -56,7 +56,8 @@ def figures_of(run) -> dict:
     splits = {name: standard_splits(name, run.settings["train_rows"], whole=False) for name in sets}
     rows = {name: {"train": len(one.train), "test": min(len(one.test), run.settings["test_rows"]),
                    "is_whole": one.is_whole} for name, one in splits.items()}  # fmt: skip
-    return {"data": DATA, "rows": rows, "sets": sets}
+    trained = sum(one["training_seconds"] for by in sets.values() for runs in by.values() for one in runs)
+    return {"data": DATA, "rows": rows, "training_seconds": round(trained, 1), "sets": sets}
 
 
 def models(run) -> dict:
